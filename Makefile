@@ -1,0 +1,45 @@
+# Everything runs in .venv inside the checkout: `make demo` and `make test` set it up by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint types format clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-14s%s\n", $$1, $$2}'
+
+demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it predicts
+	@$(BIN)/python -m cqrf.demo
+
+test: $(VENV)/.with-test  ## Run all tests
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.with-dev  ## Check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.with-dev  ## Check types
+	@$(BIN)/mypy
+
+format: $(VENV)/.with-dev  ## Put the code in the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:  ## Remove the virtual environment, caches and builds
+	@rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each extra: a target installs only what it needs, on top of what is there.
+$(VENV)/.with-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing cqrf[$*] into $(VENV) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("cqrf needs Python 3.11 or newer; try: make PYTHON=python3.11")'
+	@echo "Creating $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)

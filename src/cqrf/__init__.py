@@ -1,0 +1,48 @@
+"""Forests that predict quantiles of times we only partly see.
+
+The names below are loaded on first use: ``import cqrf`` costs nothing, and the
+compiler is paid for only by the first fit.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cqrf.curves import StepCurve, StepCurves
+    from cqrf.estimator import CensoredQuantileForest
+    from cqrf.quantiles import UnidentifiedQuantileWarning, solve_quantiles
+    from cqrf.target import censored
+
+_ROOM_OF = {
+    "CensoredQuantileForest": "estimator",
+    "StepCurve": "curves",
+    "StepCurves": "curves",
+    "UnidentifiedQuantileWarning": "quantiles",
+    "censored": "target",
+    "solve_quantiles": "quantiles",
+}
+
+__all__ = [
+    "CensoredQuantileForest",
+    "StepCurve",
+    "StepCurves",
+    "UnidentifiedQuantileWarning",
+    "censored",
+    "solve_quantiles",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cqrf")
+    if name in _ROOM_OF:
+        return getattr(import_module(f"cqrf.{_ROOM_OF[name]}"), name)
+    raise AttributeError(f"module 'cqrf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

@@ -1,0 +1,50 @@
+"""Arguments: one check for each kind of value a user passes.
+
+Every error names the argument, what was found, and what would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def read_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """The value, if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}.")
+    return value
+
+
+def read_count(name: str, value: Any, least: int) -> int:
+    """The value as an int, if it is a whole number of at least ``least``."""
+    if not is_count(value) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+    return int(value)
+
+
+def read_fraction(name: str, value: Any, low: float, high: float) -> float:
+    """The value as a float, if it lies in [low, high]."""
+    if not is_number(value) or not low <= value <= high:
+        raise ValueError(f"{name}={value!r} must be a number from {low:g} to {high:g}.")
+    return float(value)
+
+
+def read_flag(name: str, value: Any) -> bool:
+    """The value, if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False.")
+    return bool(value)
+
+
+def is_count(value: Any) -> bool:
+    """Whether the value is a whole number."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether the value is a real number."""
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,231 @@
+"""Curves: product-limit estimates from one row of weights.
+
+The rows that carry weight are walked in time order, events before censorings at a tied
+time. With A_i the weight at risk just before row i, an event multiplies the survival S of T
+by 1 - w_i / A_i, and a censoring the survival G of C. Walked one by one this equals the
+grouped rule at ties (S drops by d_event / at_risk, G by d_censored / (at_risk - d_event)),
+and S G = the weight still at risk: S_n(q) = G(q) (1 - tau - S(q)).
+
+All curves are right-continuous: the value at t includes what happens at t. Under left
+censoring the walk goes backwards in time, on negated times; the curves that come out are
+P(T > t) and P(C > t) all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf.kernel import kernel
+from cqrf.weights import Weights
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurve:
+    """A right-continuous step function: ``initial`` before the first of ``times``.
+
+    Examples
+    --------
+    >>> from cqrf import StepCurve
+    >>> curve = StepCurve(times=[1.0, 3.0], values=[0.6, 0.2])
+    >>> curve([0.5, 1.0, 2.9, 3.0]).tolist()
+    [1.0, 0.6, 0.6, 0.2]
+    """
+
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+    initial: float = 1.0
+
+    def __call__(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Values at the given times."""
+        steps = np.concatenate([[self.initial], self.values])
+        return steps[np.searchsorted(self.times, times, side="right")]
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurves:
+    """One step curve per query; ``curves[i]`` is a :class:`StepCurve`.
+
+    Calling it with times gives an array of shape (n_queries, n_times).
+    """
+
+    offsets: NDArray[np.int64]
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+    initial: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, query: int) -> StepCurve:
+        query = range(len(self))[query]
+        steps = slice(self.offsets[query], self.offsets[query + 1])
+        return StepCurve(self.times[steps], self.values[steps], float(self.initial[query]))
+
+    def __iter__(self) -> Iterator[StepCurve]:
+        return (self[query] for query in range(len(self)))
+
+    def __call__(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Values of every curve at the given times."""
+        at = np.asarray(times, dtype=np.float64)
+        order = np.argsort(at, kind="stable")
+        values = np.empty((len(self), len(at)))
+        values[:, order] = _evaluate(self.offsets, self.times, self.values, self.initial, at[order])
+        return values
+
+    def restricted_mean(self, horizon: float, censoring: str = "right") -> NDArray[np.float64]:
+        """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
+
+        Where a curve does not come down to 0 (or start from 1, under left censoring), what
+        is left of it counts at the horizon.
+        """
+        return _restricted_mean(
+            self.offsets, self.times, self.values, self.initial, horizon, censoring == "left"
+        )
+
+    @staticmethod
+    def join(parts: list[StepCurves]) -> StepCurves:
+        """Curves of consecutive blocks of queries as one."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        return StepCurves(
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.concatenate([part.times for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.initial for part in parts]),
+        )
+
+
+def step_curves(
+    weights: Weights,
+    time: NDArray[np.float64],
+    event: NDArray[np.bool_],
+    *,
+    first_at_risk: NDArray[np.int32] | None = None,
+    of_censoring: bool = False,
+    censoring: str = "right",
+) -> StepCurves:
+    """Survival of T, or of C, for each row of weights; times oriented to the right."""
+    offsets, times, values = _step_curves(*weights, time, event, first_at_risk, of_censoring)
+    if censoring == "right":
+        return StepCurves(offsets, times, values, np.ones(len(offsets) - 1))
+    return StepCurves(offsets, *_mirror(offsets, times, values))
+
+
+@kernel
+def weight_at_risk(ranks, weights, first_at_risk, at_risk):
+    """Write the weight at risk just before each row; one more entry, 0, behind the last.
+
+    ``first_at_risk``: the first rank at which each training row is at risk, for rows that
+    enter late; None if all are there from the start.
+    """
+    n = ranks.shape[0]
+    at_risk[n] = 0.0
+    remaining = 0.0
+    for i in range(n - 1, -1, -1):
+        remaining += weights[i]
+        at_risk[i] = remaining
+    if first_at_risk is not None:
+        absent = np.zeros(n + 1)
+        for j in range(n):
+            position = np.searchsorted(ranks, first_at_risk[ranks[j]])
+            absent[0] += weights[j]
+            absent[position] -= weights[j]
+        waiting = 0.0
+        for i in range(n):
+            waiting += absent[i]
+            at_risk[i] = max(at_risk[i] - waiting, weights[i])
+
+
+@kernel
+def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censoring_survival):
+    """Write S and G after each row."""
+    weight_at_risk(ranks, weights, first_at_risk, at_risk)
+    s, g = 1.0, 1.0
+    for i in range(ranks.shape[0]):
+        if weights[i] > 0.0:
+            stays = 1.0 - weights[i] / at_risk[i]
+            if first_at_risk is None:
+                stays = at_risk[i + 1] / at_risk[i]
+            if event[ranks[i]]:
+                s *= stays
+            else:
+                g *= stays
+        survival[i] = s
+        censoring_survival[i] = g
+
+
+@kernel
+def _step_curves(offsets, ranks, weights, time, event, first_at_risk, of_censoring):
+    n_queries = offsets.shape[0] - 1
+    longest = 0
+    for q in range(n_queries):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    at_risk, survival, censoring = np.empty(longest + 1), np.empty(longest), np.empty(longest)
+    step_offsets = np.zeros(n_queries + 1, np.int64)
+    times, values = np.empty(ranks.shape[0]), np.empty(ranks.shape[0])
+    at = 0
+    for q in range(n_queries):
+        start, end = offsets[q], offsets[q + 1]
+        row = ranks[start:end]
+        product_limit(row, weights[start:end], event, first_at_risk, at_risk, survival, censoring)
+        curve = censoring if of_censoring else survival
+        for i in range(row.shape[0]):
+            if event[row[i]] == of_censoring:
+                continue
+            if at > step_offsets[q] and times[at - 1] == time[row[i]]:
+                at -= 1
+            times[at] = time[row[i]]
+            values[at] = curve[i]
+            at += 1
+        step_offsets[q + 1] = at
+    return step_offsets, times[:at].copy(), values[:at].copy()
+
+
+@kernel
+def _mirror(offsets, times, values):
+    """Survival of -V from that of V: P(-V > t) = 1 - P(V >= -t)."""
+    n_queries = offsets.shape[0] - 1
+    new_times, new_values = np.empty_like(times), np.empty_like(values)
+    initial = np.empty(n_queries)
+    for q in range(n_queries):
+        start, end = offsets[q], offsets[q + 1]
+        initial[q] = 1.0 - values[end - 1] if start < end else 0.0
+        for i in range(start, end):
+            to = start + end - 1 - i
+            new_times[to] = -times[i]
+            new_values[to] = 1.0 - values[i - 1] if i > start else 0.0
+    return new_times, new_values, initial
+
+
+@kernel
+def _evaluate(offsets, times, values, initial, at):
+    n_queries = offsets.shape[0] - 1
+    out = np.empty((n_queries, at.shape[0]))
+    for q in range(n_queries):
+        i, value = offsets[q], initial[q]
+        for j in range(at.shape[0]):
+            while i < offsets[q + 1] and times[i] <= at[j]:
+                value = values[i]
+                i += 1
+            out[q, j] = value
+    return out
+
+
+@kernel
+def _restricted_mean(offsets, times, values, initial, horizon, from_left):
+    n_queries = offsets.shape[0] - 1
+    out = np.empty(n_queries)
+    for q in range(n_queries):
+        above, below, total = initial[q], 1.0 - initial[q], 0.0
+        for i in range(offsets[q], offsets[q + 1]):
+            drop = above - values[i]
+            above = values[i]
+            if from_left:
+                total += drop * max(times[i], horizon)
+            else:
+                total += drop * min(times[i], horizon)
+        out[q] = total + horizon * (below if from_left else above)
+    return out

@@ -1,0 +1,228 @@
+"""The forest: many trees in flat arrays, grown in threads, read by leaf.
+
+Training rows are numbered by *rank*: their place in time order, events before censorings
+at a tied time, then by row number. A leaf lists the ranks of its rows in ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from cqrf.chance import derive
+from cqrf.growing.sampling import draw_units, rows_drawn
+from cqrf.growing.tree import (
+    LEAF,
+    find_nodes,
+    grow_nodes,
+    list_leaves,
+    prune_empty,
+    take_columns,
+    take_optional,
+)
+from cqrf.kernel import kernel
+
+# Trees are grown in batches of about this many row visits (rows times features): long
+# enough to hide the cost of a task, short enough to stop soon when interrupted.
+BATCH_WORK = 400_000
+
+
+class Sampling(NamedTuple):
+    """How a tree draws its rows: from units, rows themselves or clusters of them."""
+
+    unit_of_row: NDArray[np.int32]
+    n_units: int
+    size: int
+    bootstrap: bool
+    honest: bool
+
+
+class Growing(NamedTuple):
+    """How a tree chooses splits and when it stops."""
+
+    criterion: int
+    levels: tuple[float, ...]
+    n_candidates: int
+    max_depth: int
+    min_samples_split: int
+    min_samples_leaf: int
+    min_child_fraction: float
+
+
+class Rows(NamedTuple):
+    """Training rows by rank; codes of shape (n_features, n), one byte each."""
+
+    codes: NDArray[np.uint8]
+    categorical: NDArray[np.bool_]
+    time: NDArray[np.float64]
+    event: NDArray[np.bool_]
+    weight: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True)
+class Forest:
+    """All trees: arrays with one entry per node, and the rows of every leaf.
+
+    The node arrays are those of :mod:`cqrf.growing.tree`, with children, leaves and
+    subsets numbered through the whole forest. Tree t starts at node ``roots[t]``.
+    """
+
+    roots: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    code: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int64]
+    subsets: NDArray[np.uint64]
+    categorical: NDArray[np.bool_]
+    leaf_offsets: NDArray[np.int64]
+    leaf_rows: NDArray[np.int32]
+    importance: NDArray[np.float64]
+
+
+def grow_forest(
+    rows: Rows,
+    sampling: Sampling,
+    growing: Growing,
+    n_trees: int,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: Callable[[Iterator[Any], int], Iterable[Any]] | None = None,
+) -> Forest:
+    """Grow trees 0 .. n_trees - 1 of the forest that hangs on ``seed``.
+
+    ``progress`` wraps the iterator over finished batches, with the number of batches.
+    """
+    size = max(1, (sampling.size * len(rows.categorical)))
+    batch = max(1, min(BATCH_WORK // size, n_trees // 16))
+    starts = range(0, n_trees, batch)
+    tasks = (
+        delayed(_grow_batch)(rows, sampling, growing, seed, t, min(t + batch, n_trees))
+        for t in starts
+    )
+    batches = Parallel(n_jobs, prefer="threads", return_as="generator")(tasks)
+    if progress is not None:
+        batches = progress(batches, len(starts))
+    return _join([tree for trees in batches for tree in trees], rows.categorical)
+
+
+def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
+    """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
+    return _in_bag_bits(
+        np.uint64(seed), n_trees, sampling.n_units, sampling.size, sampling.bootstrap
+    )
+
+
+def _grow_batch(
+    rows: Rows, sampling: Sampling, growing: Growing, seed: int, first: int, end: int
+) -> list[tuple[NDArray[Any], ...]]:
+    return [grow_tree(*rows, *sampling, *growing, np.uint64(seed), t) for t in range(first, end)]
+
+
+@kernel
+def grow_tree(
+    codes,
+    categorical,
+    time,
+    event,
+    weight,
+    unit_of_row,
+    n_units,
+    size,
+    bootstrap,
+    honest,
+    criterion,
+    levels,
+    n_candidates,
+    max_depth,
+    min_samples_split,
+    min_samples_leaf,
+    min_child_fraction,
+    seed,
+    number,
+):
+    """Tree ``number``: its rows, its nodes, and the ranks in its leaves."""
+    tree_seed = derive(seed, number)
+    draws = draw_units(derive(tree_seed, 0), n_units, size, bootstrap, honest)
+    ranks = rows_drawn(draws, unit_of_row, 1)
+    feature, code, missing_left, left, subsets, node_of_row, importance = grow_nodes(
+        take_columns(codes, ranks),
+        categorical,
+        time[ranks],
+        event[ranks],
+        take_optional(weight, ranks),
+        criterion,
+        levels,
+        n_candidates,
+        max_depth,
+        min_samples_split,
+        min_samples_leaf,
+        min_child_fraction,
+        derive(tree_seed, 1),
+    )
+    if honest:
+        ranks = rows_drawn(draws, unit_of_row, -1)
+        node_of_row = find_nodes(
+            codes, ranks, categorical, feature, code, missing_left, left, subsets
+        )
+        prune_empty(feature, code, missing_left, left, node_of_row)
+    leaf_offsets, members = list_leaves(feature, left, node_of_row)
+    return (
+        feature,
+        code,
+        missing_left,
+        left,
+        subsets,
+        leaf_offsets,
+        ranks[members],
+        importance,
+    )
+
+
+@kernel
+def _in_bag_bits(seed, n_trees, n_units, size, bootstrap):
+    bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
+    for t in range(n_trees):
+        # Honest halves share the draws out; who is drawn at all does not depend on them.
+        draws = draw_units(derive(derive(seed, t), 0), n_units, size, bootstrap, False)
+        for unit in range(n_units):
+            if draws[unit] != 0:
+                bits[unit, t >> 3] |= np.uint8(1 << (t & 7))
+    return bits
+
+
+def _join(trees: list[tuple[NDArray[Any], ...]], categorical: NDArray[np.bool_]) -> Forest:
+    feature, code, missing_left, left, subsets, offsets, ranks, importance = zip(
+        *trees, strict=True
+    )
+    first_node = _starts(feature)
+    first_leaf = _starts([o[1:] for o in offsets])
+    first_subset = _starts(subsets)
+    first_rank = _starts(ranks)
+    for t in range(len(trees)):
+        is_leaf = feature[t] == LEAF
+        left[t][:] += np.where(is_leaf, first_leaf[t], first_node[t]).astype(np.int32)
+        is_category = ~is_leaf & categorical[feature[t]]
+        code[t][is_category] += np.int32(first_subset[t])
+    return Forest(
+        roots=first_node[:-1],
+        feature=np.concatenate(feature),
+        code=np.concatenate(code),
+        missing_left=np.concatenate(missing_left),
+        left=np.concatenate(left),
+        subsets=np.concatenate(subsets),
+        categorical=categorical,
+        leaf_offsets=np.concatenate(
+            [[0], *(o[1:] + start for o, start in zip(offsets, first_rank, strict=False))]
+        ).astype(np.int64),
+        leaf_rows=np.concatenate(ranks),
+        importance=np.sum(importance, axis=0),
+    )
+
+
+def _starts(parts: Iterable[Any]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

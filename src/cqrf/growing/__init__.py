@@ -1,0 +1,1 @@
+"""One tree: its rows, its labels, its splits."""

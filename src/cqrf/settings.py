@@ -1,0 +1,103 @@
+"""Settings: the estimator's arguments, checked and turned into the numbers the rooms need.
+
+Every error names the argument, what was found, and what would do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cqrf.arguments import is_count, read_choice, read_count, read_fraction
+from cqrf.binning import MAX_BINS
+from cqrf.forest import Growing
+from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
+
+CRITERIA = {
+    "censored_quantile": CENSORED_QUANTILE,
+    "quantile": QUANTILE,
+    "variance": VARIANCE,
+    "logrank": LOGRANK,
+}
+# Levels a split looks at. The spread of five serves shifts of location, scale and tails;
+# three disjoint classes are what the generalized random forest uses.
+SPLIT_QUANTILES = {"censored_quantile": (0.1, 0.3, 0.5, 0.7, 0.9), "quantile": (0.1, 0.5, 0.9)}
+UNLIMITED = np.iinfo(np.int32).max
+
+
+def read_growing(
+    *,
+    criterion: Any,
+    split_quantiles: Any,
+    max_features: Any,
+    max_depth: Any,
+    min_samples_split: Any,
+    min_samples_leaf: Any,
+    min_child_fraction: Any,
+    n_features: int,
+) -> Growing:
+    """How a tree of this table is grown."""
+    return Growing(
+        criterion=CRITERIA[read_choice("criterion", criterion, tuple(CRITERIA))],
+        levels=_read_split_quantiles(criterion, split_quantiles),
+        n_candidates=_read_max_features(max_features, n_features),
+        max_depth=UNLIMITED if max_depth is None else read_count("max_depth", max_depth, 1),
+        min_samples_split=read_count("min_samples_split", min_samples_split, 2),
+        min_samples_leaf=read_count("min_samples_leaf", min_samples_leaf, 1),
+        min_child_fraction=read_fraction("min_child_fraction", min_child_fraction, 0.0, 0.5),
+    )
+
+
+def read_sample_size(max_samples: Any, n_units: int, bootstrap: bool, unit: str = "rows") -> int:
+    """How many units a tree draws."""
+    if max_samples is None:
+        return n_units
+    if is_count(max_samples):
+        size = read_count("max_samples", max_samples, 1)
+        if size > n_units and not bootstrap:
+            raise ValueError(
+                f"max_samples={size} is more than the {n_units} training {unit}; without "
+                "bootstrap a tree can draw each of them once."
+            )
+        return size
+    return max(1, int(read_fraction("max_samples", max_samples, 0.0, 1.0) * n_units))
+
+
+def read_bins(max_bins: Any) -> int:
+    """Bins per feature."""
+    n_bins = read_count("max_bins", max_bins, 2)
+    if n_bins > MAX_BINS:
+        raise ValueError(f"max_bins={n_bins} must be at most {MAX_BINS}: a code is one byte.")
+    return n_bins
+
+
+def _read_split_quantiles(criterion: str, split_quantiles: Any) -> tuple[float, ...]:
+    if criterion not in SPLIT_QUANTILES:
+        return (0.5,)
+    if split_quantiles is None:
+        return SPLIT_QUANTILES[criterion]
+    levels = np.unique(np.asarray(split_quantiles, dtype=np.float64))
+    if levels.size == 0 or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(
+            f"split_quantiles={split_quantiles!r} must be levels strictly between 0 and 1."
+        )
+    return tuple(float(level) for level in levels)
+
+
+def _read_max_features(max_features: Any, n_features: int) -> int:
+    if max_features is None:
+        return n_features
+    if isinstance(max_features, str):
+        choice = read_choice("max_features", max_features, ("sqrt", "log2"))
+        share = math.sqrt(n_features) if choice == "sqrt" else math.log2(n_features)
+        return max(1, int(share))
+    if is_count(max_features):
+        if not 1 <= max_features <= n_features:
+            raise ValueError(
+                f"max_features={max_features} must lie between 1 and the {n_features} features."
+            )
+        return int(max_features)
+    share = read_fraction("max_features", max_features, 0.0, 1.0)
+    return max(1, int(share * n_features))

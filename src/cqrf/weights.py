@@ -1,0 +1,185 @@
+"""Weights: how much each training row says about a query.
+
+    w_i(x) = mean over trees of 1(i in the leaf of x) s_i / (sum of s over that leaf)
+
+with sample weights s (1 unless given). A row of weights is sparse and sums to 1; its
+columns are ranks, so it is in time order. This is the seam of the library: everything
+before makes weights, everything after only reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from cqrf.forest import Forest
+from cqrf.growing.tree import LEAF, goes_left
+from cqrf.kernel import kernel, trailing_zeros
+
+Result = TypeVar("Result")
+
+# Queries are read in chunks whose weights hold about this many numbers (24 MB), so that
+# memory does not grow with the number of queries.
+CHUNK_WEIGHTS = 2_000_000
+
+
+class Weights(NamedTuple):
+    """Rows of weights in compressed form: row q is ``offsets[q] : offsets[q + 1]``."""
+
+    offsets: NDArray[np.int64]
+    ranks: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+def forest_weights(
+    forest: Forest,
+    queries: NDArray[np.uint8],
+    n_train: int,
+    sample_weight: NDArray[np.float32] | None = None,
+    in_bag: NDArray[np.uint8] | None = None,
+) -> Weights:
+    """Weights of the training rows for each query, codes of shape (n_queries, n_features).
+
+    ``in_bag`` has bits of shape (n_queries, trees / 8): trees whose bit is set are left
+    out for that query. A query that no tree is left for has an empty row.
+    """
+    return Weights(
+        *_forest_weights(
+            queries,
+            forest.categorical,
+            forest.roots,
+            forest.feature,
+            forest.code,
+            forest.missing_left,
+            forest.left,
+            forest.subsets,
+            forest.leaf_offsets,
+            forest.leaf_rows,
+            n_train,
+            sample_weight,
+            in_bag,
+        )
+    )
+
+
+def map_weights(
+    read: Callable[[Weights], Result],
+    forest: Forest,
+    queries: NDArray[np.uint8],
+    n_train: int,
+    sample_weight: NDArray[np.float32] | None = None,
+    in_bag: NDArray[np.uint8] | None = None,
+    n_jobs: int | None = None,
+) -> list[Result]:
+    """Make the weights of all queries chunk by chunk, in threads, and ``read`` each chunk."""
+    n_queries, n_trees = len(queries), len(forest.roots)
+    n_leaves = max(1, len(forest.leaf_offsets) - 1)
+    neighbors = min(n_train, n_trees * (1 + len(forest.leaf_rows) // n_leaves))
+    chunk = max(1, min(CHUNK_WEIGHTS // neighbors, -(-n_queries // effective_n_jobs(n_jobs))))
+
+    def task(start: int) -> Result:
+        rows = slice(start, start + chunk)
+        bag = None if in_bag is None else in_bag[rows]
+        return read(forest_weights(forest, queries[rows], n_train, sample_weight, bag))
+
+    starts = range(0, n_queries, chunk)
+    return list(Parallel(n_jobs, prefer="threads")(delayed(task)(start) for start in starts))
+
+
+@kernel
+def _forest_weights(
+    queries,
+    categorical,
+    roots,
+    feature,
+    code,
+    missing_left,
+    left,
+    subsets,
+    leaf_offsets,
+    leaf_rows,
+    n_train,
+    sample_weight,
+    in_bag,
+):
+    n_queries, n_trees = queries.shape[0], roots.shape[0]
+    leaves = np.empty((n_queries, n_trees), np.int64)
+    capacity = 0
+    for q in range(n_queries):
+        touched = 0
+        for t in range(n_trees):
+            if in_bag is not None and (in_bag[q, t >> 3] >> (t & 7)) & 1:
+                leaves[q, t] = -1
+                continue
+            leaf = find_leaf(
+                queries[q], roots[t], categorical, feature, code, missing_left, left, subsets
+            )
+            leaves[q, t] = leaf
+            touched += leaf_offsets[leaf + 1] - leaf_offsets[leaf]
+        capacity += min(touched, n_train)
+
+    offsets = np.zeros(n_queries + 1, np.int64)
+    ranks = np.empty(capacity, np.int32)
+    values = np.empty(capacity)
+    total = np.zeros(n_train)
+    # One bit per rank: walking the set bits visits only the rows touched, in time order.
+    touched_bits = np.zeros((n_train >> 6) + 1, np.uint64)
+    at = 0
+    for q in range(n_queries):
+        n_used = 0
+        for t in range(n_trees):
+            leaf = leaves[q, t]
+            if leaf < 0:
+                continue
+            start, end = leaf_offsets[leaf], leaf_offsets[leaf + 1]
+            if start < end:
+                n_used += 1
+                add_leaf(leaf_rows[start:end], sample_weight, total, touched_bits)
+        for w in range(touched_bits.shape[0]):
+            word = touched_bits[w]
+            while word != np.uint64(0):
+                rank = (w << 6) + trailing_zeros(word)
+                word &= word - np.uint64(1)
+                ranks[at] = rank
+                values[at] = total[rank] / n_used
+                total[rank] = 0.0
+                at += 1
+            touched_bits[w] = np.uint64(0)
+        offsets[q + 1] = at
+    return offsets, ranks[:at], values[:at]
+
+
+@kernel
+def find_leaf(query, root, categorical, feature, code, missing_left, left, subsets):
+    """Number of the leaf that a query reaches in the tree that starts at ``root``."""
+    node = root
+    split = feature[node]
+    while split != LEAF:
+        if goes_left(query[split], split, code[node], missing_left[node], categorical, subsets):
+            node = left[node]
+        else:
+            node = left[node] + 1
+        split = feature[node]
+    return left[node]
+
+
+@kernel
+def add_leaf(rows, sample_weight, total, touched_bits):
+    """Spread weight 1 over the rows of a leaf."""
+    mass = 1.0 * rows.shape[0]
+    if sample_weight is not None:
+        mass = 0.0
+        for i in range(rows.shape[0]):
+            mass += sample_weight[rows[i]]
+    share = 1.0 / mass
+    for i in range(rows.shape[0]):
+        rank = rows[i]
+        if sample_weight is None:
+            total[rank] += share
+        else:
+            total[rank] += share * sample_weight[rank]
+        touched_bits[rank >> 6] |= np.uint64(1) << np.uint64(rank & 63)

@@ -1,0 +1,34 @@
+"""What every test shares: where Numba keeps compiled kernels, and how Hypothesis draws.
+
+Numba's disk cache looks only at the file a kernel stands in, not at the kernels it imports. So
+the cache's folder is named after all sources: a change anywhere starts a new one. Numba reads
+the variable when it is imported, so it is set here first; workers and subprocesses inherit it.
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "cqrf"
+
+
+def hash_sources(folder: Path) -> str:
+    """Hash the names and bytes of all Python files below a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"cqrf-numba-{hash_sources(SOURCE)}")
+)
+
+settings.register_profile(
+    "cqrf", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True
+)
+settings.load_profile("cqrf")
