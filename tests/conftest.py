@@ -28,6 +28,9 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"cqrf-numba-{hash_sources(SOURCE)}")
 )
 
+# scikit-learn checks estimators on array API input only if SciPy was told of it on import.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 settings.register_profile(
     "cqrf", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True
 )

@@ -20,19 +20,31 @@ MAX_BINS = 255
 # Edges come from at most this many rows: their error, about 1/sqrt(rows) of a quantile,
 # is then below a bin's width, and the sort stays cheap at any n.
 EDGE_SAMPLE = 200_000
+# A table of fewer values is encoded sooner than threads are started for it.
+SERIAL_SIZE = 1_000_000
 
 
 def find_edges(
-    X: NDArray[np.float64], max_bins: int, seed: int, n_jobs: int | None = None
+    X: NDArray[np.float64],
+    max_bins: int,
+    seed: int,
+    n_jobs: int | None = None,
 ) -> list[NDArray[np.float64]]:
     """Edges of every column of X, from all rows or a seeded sample of them."""
     if len(X) > EDGE_SAMPLE:
         X = X[np.sort(draw_without_replacement(np.uint64(seed), len(X), EDGE_SAMPLE))]
+    if X.size < SERIAL_SIZE:
+        return [column_edges(column, max_bins) for column in X.T]
     return list(
         Parallel(n_jobs, prefer="threads")(
-            delayed(column_edges)(X[:, j], max_bins) for j in range(X.shape[1])
+            delayed(column_edges)(column, max_bins) for column in X.T
         )
     )
+
+
+def level_edges(n_levels: int) -> NDArray[np.float64]:
+    """Edges that give each level of a category its own bin."""
+    return np.arange(0.5, max(0, n_levels - 1))
 
 
 def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float64]:
@@ -56,9 +68,14 @@ def encode(
 ) -> NDArray[np.uint8]:
     """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature."""
     codes = np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
-    Parallel(n_jobs, prefer="threads", require="sharedmem")(
-        delayed(_encode_column)(X[:, j], edges[j], codes[j]) for j in range(X.shape[1])
-    )
+    tasks = ((X[:, j], edges[j], codes[j]) for j in range(X.shape[1]))
+    if X.size < SERIAL_SIZE:
+        for task in tasks:
+            _encode_column(*task)
+    else:
+        Parallel(n_jobs, prefer="threads", require="sharedmem")(
+            delayed(_encode_column)(*task) for task in tasks
+        )
     return codes
 
 

@@ -22,8 +22,9 @@ from cqrf.growing.tree import (
     grow_nodes,
     list_leaves,
     prune_empty,
+    take,
     take_columns,
-    take_optional,
+    take_first_at_risk,
 )
 from cqrf.kernel import kernel
 
@@ -61,7 +62,8 @@ class Rows(NamedTuple):
     categorical: NDArray[np.bool_]
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
-    weight: NDArray[np.float32] | None
+    weight: NDArray[np.float32] | None = None
+    first_at_risk: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ def grow_tree(
     time,
     event,
     weight,
+    first_at_risk,
     unit_of_row,
     n_units,
     size,
@@ -152,9 +155,9 @@ def grow_tree(
     feature, code, missing_left, left, subsets, node_of_row, importance = grow_nodes(
         take_columns(codes, ranks),
         categorical,
-        time[ranks],
-        event[ranks],
-        take_optional(weight, ranks),
+        take(time, ranks),
+        take(event, ranks),
+        take(weight, ranks),
         criterion,
         levels,
         n_candidates,
@@ -163,6 +166,7 @@ def grow_tree(
         min_samples_leaf,
         min_child_fraction,
         derive(tree_seed, 1),
+        take_first_at_risk(first_at_risk, ranks),
     )
     if honest:
         ranks = rows_drawn(draws, unit_of_row, -1)
@@ -178,7 +182,7 @@ def grow_tree(
         left,
         subsets,
         leaf_offsets,
-        ranks[members],
+        take(ranks, members),
         importance,
     )
 

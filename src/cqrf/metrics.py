@@ -1,8 +1,11 @@
 """Metrics: how far predicted quantiles are from times that are only partly seen.
 
 The quantile loss of q at level tau is u (tau - 1(u < 0)) with u = T - q: its mean is smallest
-at the true quantile. Where T is censored, events are weighted by one over the probability of
-having been seen, 1 / G(Y-), which makes the mean of the weighted loss that of all T.
+at the true quantile. Where T is censored, we use the loss of min(q, h) for min(T, h), which is
+known for every row that had its event or was still at risk at the horizon h; such a row counts
+1 / G(min(Y, h)-), one over the probability of not having been censored before. The horizon is
+the last time at which that probability is at least FLOOR: no row counts for more than 1 / FLOOR
+rows. Without censoring this is the plain quantile loss.
 """
 
 from __future__ import annotations
@@ -10,12 +13,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.curves import step_curves
-from cqrf.target import Target, oriented, time_order
+from cqrf.curves import StepCurve, step_curves
+from cqrf.target import Target, first_at_risk, oriented, rank_target, read_sample_weight
 from cqrf.weights import Weights
 
-# No event counts for more than 1 / FLOOR rows, however unlikely it was to be seen.
-FLOOR = 0.05
+FLOOR = 0.1
 
 
 def quantile_loss(
@@ -33,22 +35,30 @@ def quantile_loss(
     return distance * (np.asarray(quantiles, np.float64) - (distance < 0))
 
 
-def marginal_weights(n: int) -> Weights:
-    """One row of equal weights: the curves from it are plain Kaplan-Meier curves."""
-    return Weights(np.array([0, n]), np.arange(n, dtype=np.int32), np.full(n, 1.0 / n))
+def marginal_weights(weight: NDArray[np.floating] | None, n: int) -> Weights:
+    """One row of weights, the same for all or as given: its curves are Kaplan-Meier curves."""
+    values = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    ranks = np.flatnonzero(values > 0)
+    values = values[ranks] / values[ranks].sum()
+    return Weights(np.array([0, len(ranks)]), ranks.astype(np.int32), values)
 
 
-def seen_probability(train: Target, test: Target, censoring: str = "right") -> NDArray[np.float64]:
-    """G(Y-): probability that the times of ``test`` had not been censored before.
-
-    G is the Kaplan-Meier curve of the censoring times of ``train``, not below FLOOR.
-    """
-    time = oriented(train.time, censoring)
-    order = time_order(time, train.event)
-    weights = marginal_weights(len(order))
-    curve = step_curves(weights, time[order], train.event[order], of_censoring=True)
-    just_before = np.nextafter(oriented(test.time, censoring), -np.inf)
-    return np.maximum(curve(just_before)[0], FLOOR)
+def uncensored_until(
+    train: Target,
+    *,
+    censoring: str = "right",
+    train_weight: NDArray[np.floating] | None = None,
+) -> StepCurve:
+    """Kaplan-Meier curve of the censoring times, on times oriented to the right."""
+    ranked, order = rank_target(train, censoring)
+    weight = None if train_weight is None else train_weight[order]
+    return step_curves(
+        marginal_weights(weight, len(order)),
+        ranked.time,
+        ranked.event,
+        first_at_risk=first_at_risk(ranked),
+        of_censoring=True,
+    )[0]
 
 
 def censored_quantile_loss(
@@ -56,14 +66,32 @@ def censored_quantile_loss(
     test: Target,
     predicted: NDArray[np.float64],
     quantiles: ArrayLike,
+    *,
     censoring: str = "right",
+    train_weight: NDArray[np.floating] | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """Mean quantile loss at each level, events weighted by 1 / G(Y-).
+    """Mean quantile loss at each level up to the horizon, rows weighted by 1 / G.
 
-    The weights are scaled to sum to 1.
+    ``predicted`` has shape (n, n_quantiles); infinite quantiles lie beyond the horizon. G is
+    estimated from ``train``, whose rows have ``train_weight``; ``sample_weight`` belongs to
+    the rows of ``test``. Weights are scaled to sum to 1.
     """
-    weight = test.event / seen_probability(train, test, censoring)
+    levels = np.asarray(quantiles, np.float64)
+    if censoring == "left":
+        levels = 1.0 - levels
+    curve = uncensored_until(train, censoring=censoring, train_weight=train_weight)
+    too_rare = np.flatnonzero(curve.values < FLOOR)
+    horizon = curve.times[too_rare[0]] if len(too_rare) else np.inf
+    time = np.minimum(oriented(test.time, censoring), horizon)
+    known = test.event | (time >= horizon)
+    weight = known / np.maximum(curve(np.nextafter(time, -np.inf)), FLOOR)
+    if sample_weight is not None:
+        weight = weight * read_sample_weight(sample_weight, len(weight))
     if not weight.any():
-        raise ValueError("y has no event: a quantile loss needs at least one.")
-    loss = quantile_loss(test.time[:, np.newaxis], predicted, quantiles)
+        raise ValueError("no row of y has an event or reaches the horizon: nothing to compare.")
+    q = np.minimum(oriented(predicted, censoring), horizon)
+    if np.isnan(q).any() or np.isinf(q).any():
+        raise ValueError("predicted quantiles must not be NaN, nor infinite before the horizon.")
+    loss = quantile_loss(time[:, np.newaxis], q, levels)
     return (weight / weight.sum()) @ loss

@@ -30,7 +30,7 @@ from scipy import sparse
 from cqrf.arguments import is_count, is_number, read_choice
 from cqrf.curves import product_limit
 from cqrf.kernel import kernel
-from cqrf.target import Target, oriented, pair, time_order
+from cqrf.target import Target, first_at_risk, oriented, pair, rank_target, read_sample_weight
 from cqrf.weights import Weights
 
 BERAN, KNN, KM = 0, 1, 2
@@ -56,6 +56,8 @@ def solve_quantiles(
     solver: str = "root",
     *,
     censoring: str = "right",
+    entry: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     unidentified: str = "inf",
 ) -> NDArray[np.float64]:
     """Censored quantiles from any weights: of another forest, a kernel, neighbours.
@@ -79,6 +81,11 @@ def solve_quantiles(
         How the quantile is read off the estimating equation.
     censoring : {"right", "left"}
         Side on which times are censored.
+    entry : array-like of shape (n_train,), optional
+        Times from which the training rows are at risk (right censoring only).
+    sample_weight : array-like of shape (n_train,), optional
+        How often each training row counts: 2 is the same as the row twice, with the same
+        column of ``weights`` twice.
     unidentified : {"inf", "clip", "nan"}
         What stands for a quantile that cannot be estimated: infinity, the largest observed
         neighbour (the smallest under left censoring), or NaN.
@@ -95,20 +102,28 @@ def solve_quantiles(
     >>> solve_quantiles(weights, [1, 2, 3, 4], [1, 0, 1, 1], [0.25, 0.5]).tolist()
     [[1.0, 3.0]]
     """
-    target = pair(time, event)
-    if not target.event.any():
-        raise ValueError("event is False in every row: nothing can be estimated without events.")
-    solver_ = QuantileSolver(
+    quantile_solver = QuantileSolver(
         censoring_survival=censoring_survival,
         n_neighbors=n_neighbors,
         solver=solver,
         censoring=censoring,
     )
+    target = pair(time, event, entry)
+    if not target.event.any():
+        raise ValueError("event is False in every row: nothing can be estimated without events.")
     levels, is_scalar = read_levels(quantiles)
-    oriented_time = oriented(target.time, censoring)
-    order = time_order(oriented_time, target.event)
-    rows = _read_weights(weights, order)
-    solution = solver_.solve(rows, Target(oriented_time[order], target.event[order]), levels)
+    ranked, order = rank_target(target, censoring)
+    rows, copies = _read_weights(weights, order), None
+    if sample_weight is not None:
+        copies = read_sample_weight(sample_weight, len(order))[order]
+        rows = sparse.csr_array(rows.multiply(copies))
+    solution = quantile_solver.solve(
+        _scale_rows(rows),
+        ranked,
+        levels,
+        first_at_risk=first_at_risk(ranked),
+        sample_weight=copies,
+    )
     values = solution.settled(unidentified)
     return values[:, 0] if is_scalar else values
 
@@ -158,6 +173,11 @@ class QuantileSolver:
         self.censoring = read_choice("censoring", censoring, ("right", "left"))
         self.n_neighbors = n_neighbors
 
+    def check_neighbors(self, n_train: int) -> None:
+        """Raise if there cannot be as many neighbours among so many rows."""
+        if self.n_neighbors is not None:
+            count_neighbors(self.n_neighbors, n_train)
+
     def solve(
         self,
         weights: Weights,
@@ -165,7 +185,7 @@ class QuantileSolver:
         levels: NDArray[np.float64],
         *,
         first_at_risk: NDArray[np.int32] | None = None,
-        sample_weight: NDArray[np.float32] | None = None,
+        sample_weight: NDArray[np.floating] | None = None,
     ) -> Solution:
         """Quantiles of shape (n_queries, n_levels); the target by rank, oriented to the right."""
         taus = levels if self.censoring == "right" else 1.0 - levels
@@ -181,7 +201,7 @@ class QuantileSolver:
         target: Target,
         *,
         first_at_risk: NDArray[np.int32] | None = None,
-        sample_weight: NDArray[np.float32] | None = None,
+        sample_weight: NDArray[np.floating] | None = None,
     ) -> NDArray[np.float64]:
         """Largest level that can be estimated; under left censoring the smallest."""
         _, _, level = self._run(weights, target, np.empty(0), first_at_risk, sample_weight)
@@ -193,12 +213,15 @@ class QuantileSolver:
         target: Target,
         taus: NDArray[np.float64],
         first_at_risk: NDArray[np.int32] | None,
-        sample_weight: NDArray[np.float32] | None,
+        sample_weight: NDArray[np.floating] | None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         n_train = len(target.time)
-        n_neighbors = 0
+        if self.method == BERAN and self.use_root and first_at_risk is None and len(taus):
+            return *_read_roots(*weights, target.time, target.event, taus), np.empty(0)
+        n_neighbors = 0.0
         if self.method == KNN and self.n_neighbors is not None:
-            n_neighbors = count_neighbors(self.n_neighbors, n_train)
+            total = n_train if sample_weight is None else float(sample_weight.sum())
+            n_neighbors = count_neighbors(self.n_neighbors, total)
         return _solve_rows(
             *weights,
             target.time,
@@ -212,16 +235,16 @@ class QuantileSolver:
         )
 
 
-def count_neighbors(n_neighbors: int | float, n_train: int) -> int:
-    """Number of neighbours, from a count or a fraction of the training rows."""
+def count_neighbors(n_neighbors: int | float, total: float) -> float:
+    """Number of neighbours, from a count or a fraction of the training rows' weight."""
     if is_count(n_neighbors):
-        if not 1 <= n_neighbors <= n_train:
+        if not 1 <= n_neighbors <= total:
             raise ValueError(
-                f"n_neighbors={n_neighbors} must lie between 1 and the {n_train} training rows."
+                f"n_neighbors={n_neighbors} must lie between 1 and the {total:g} training rows."
             )
-        return int(n_neighbors)
+        return float(n_neighbors)
     if is_number(n_neighbors) and 0 < n_neighbors <= 1:
-        return max(1, round(float(n_neighbors) * n_train))
+        return float(max(1, round(float(n_neighbors) * total)))
     raise ValueError(
         f"n_neighbors={n_neighbors!r} must be a count of training rows or a fraction in (0, 1]."
     )
@@ -242,24 +265,69 @@ def read_levels(quantiles: float | Sequence[float]) -> tuple[NDArray[np.float64]
     return np.atleast_1d(levels), levels.ndim == 0
 
 
-def _read_weights(weights: Any, order: NDArray[np.int32]) -> Weights:
+def _read_weights(weights: Any, order: NDArray[np.int32]) -> sparse.csr_array:
+    """Weights with their columns in time order."""
     rows = sparse.csr_array(weights, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(order):
         raise ValueError(
             f"weights has shape {rows.shape}; it needs one column for each of the {len(order)} "
             "training rows."
         )
-    rows = sparse.csr_array(rows[:, order])
+    if not np.isfinite(rows.data).all() or (rows.data < 0).any():
+        raise ValueError("weights must be finite and not negative.")
+    return sparse.csr_array(rows[:, order])
+
+
+def _scale_rows(rows: sparse.csr_array) -> Weights:
+    """Rows that sum to 1, without their zeros."""
     rows.eliminate_zeros()
     rows.sort_indices()
     totals = rows.sum(axis=1)
-    if not np.isfinite(rows.data).all() or (rows.data < 0).any():
-        raise ValueError("weights must be finite and not negative.")
     if (totals <= 0).any():
         empty = int(np.flatnonzero(totals <= 0)[0])
         raise ValueError(f"row {empty} of weights sums to 0: no training row speaks for it.")
     values = rows.data / np.repeat(totals, np.diff(rows.indptr))
     return Weights(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values)
+
+
+@kernel
+def _read_roots(offsets, ranks, weights, time, event, taus):
+    """The default: where S reaches 1 - tau for each of the ascending taus, Beran's G.
+
+    As S = A / G with A the weight still at risk, an event only compares A with
+    (1 - tau) G, and only a censoring divides. The walk ends with the last tau.
+    """
+    n_queries, n_taus = offsets.shape[0] - 1, taus.shape[0]
+    quantiles, last_time = np.full((n_queries, n_taus), np.inf), np.full(n_queries, np.nan)
+    at_risk = np.empty(time.shape[0] + 1)
+    for q in range(n_queries):
+        start, end = offsets[q], offsets[q + 1]
+        if start == end:
+            quantiles[q] = np.nan
+            continue
+        remaining = 0.0
+        at_risk[end - start] = 0.0
+        for i in range(end - 1, start - 1, -1):
+            remaining += weights[i]
+            at_risk[i - start] = remaining
+        last_time[q] = time[ranks[end - 1]]
+        k, g = 0, at_risk[0]
+        threshold = (1.0 - taus[0] + TOLERANCE) * g
+        for i in range(end - start):
+            rank = ranks[start + i]
+            if not event[rank]:
+                g *= at_risk[i + 1] / at_risk[i]
+                threshold = (1.0 - taus[k] + TOLERANCE) * g
+                continue
+            while at_risk[i + 1] <= threshold:
+                quantiles[q, k] = time[rank]
+                k += 1
+                if k == n_taus:
+                    break
+                threshold = (1.0 - taus[k] + TOLERANCE) * g
+            if k == n_taus:
+                break
+    return quantiles, last_time
 
 
 @kernel
@@ -288,6 +356,11 @@ def _solve_rows(
     survival, beran, other = np.empty(n_train), np.empty(n_train), np.empty(n_train)
     ones, unused = np.empty(n_train), np.empty(n_train)
 
+    total = 1.0 * n_train
+    if sample_weight is not None:
+        total = 0.0
+        for rank in range(n_train):
+            total += sample_weight[rank]
     marginal = np.empty(0)
     if method == KM:
         marginal = np.empty(n_train)
@@ -308,7 +381,7 @@ def _solve_rows(
             continue
         product_limit(row, w, event, first_at_risk, at_risk, survival, beran)
         if method == KNN:
-            mark_neighbors(row, w, sample_weight, n_neighbors, n_train, ones)
+            mark_neighbors(row, w, sample_weight, n_neighbors, total, ones)
             product_limit(row, ones[:n], event, first_at_risk, at_risk, unused, other)
         elif method == KM:
             for i in range(n):
@@ -352,13 +425,32 @@ def _solve_rows(
 
 
 @kernel
-def mark_neighbors(row, weights, sample_weight, n_neighbors, n_train, marks):
-    """Write the weight in a Kaplan-Meier curve of each row: 0 unless it is a neighbour."""
+def mark_neighbors(row, weights, sample_weight, n_neighbors, total, marks):
+    """Write the weight in a Kaplan-Meier curve of each row: 0 unless it is a neighbour.
+
+    A row with sample weight s is s copies, which share its weight; ``total`` is the number
+    of all copies.
+    """
     n = row.shape[0]
     least = 0.0
-    if 0 < n_neighbors < n:
-        least = np.partition(weights, n - n_neighbors)[n - n_neighbors]
+    if sample_weight is None:
+        if 0.0 < n_neighbors < n:
+            last = n - np.int64(n_neighbors)
+            least = np.partition(weights, last)[last]
+        for i in range(n):
+            near = weights[i] >= least if n_neighbors > 0 else weights[i] > 1.0 / total
+            marks[i] = 1.0 if near else 0.0
+        return
+    share = np.empty(n)
     for i in range(n):
-        near = weights[i] >= least if n_neighbors > 0 else weights[i] > 1.0 / n_train
-        mark = 1.0 if sample_weight is None else np.float64(sample_weight[row[i]])
-        marks[i] = mark if near else 0.0
+        share[i] = weights[i] / sample_weight[row[i]]
+    if n_neighbors > 0:
+        copies = 0.0
+        for i in np.argsort(-share):
+            least = share[i]
+            copies += sample_weight[row[i]]
+            if copies >= n_neighbors * (1.0 - TOLERANCE):
+                break
+    for i in range(n):
+        near = share[i] >= least if n_neighbors > 0 else share[i] > 1.0 / total
+        marks[i] = np.float64(sample_weight[row[i]]) if near else 0.0

@@ -4,6 +4,9 @@ Right censoring: we see Y = min(T, C), and ``event`` is True where T <= C.
 Left censoring: Y = max(T, C), and ``event`` is True where T >= C.
 Inside the library only right censoring exists: a left-censored time is negated on the
 way in (:func:`oriented`) and every answer on the way out.
+
+Delayed entry (left truncation): a row with an entry time is at risk only after it; a subject
+whose event came before its entry is not in the table at all.
 """
 
 from __future__ import annotations
@@ -14,17 +17,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-TARGET_DTYPE = np.dtype([("event", "?"), ("time", "<f8")])
+TARGET_FIELDS = [("event", "?"), ("time", "<f8")]
 
 
 class Target(NamedTuple):
-    """Times and events of the same length, checked."""
+    """Times, events and, for rows that enter late, entry times; checked."""
 
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
+    entry: NDArray[np.float64] | None = None
+
+    def take(self, rows: NDArray[Any]) -> Target:
+        """Some of the rows, in the order given."""
+        entry = None if self.entry is None else self.entry[rows]
+        return Target(self.time[rows], self.event[rows], entry)
 
 
-def censored(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
+def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> NDArray[np.void]:
     """Pair times with events into one structured array, the ``y`` of ``fit``.
 
     Parameters
@@ -33,11 +42,15 @@ def censored(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
         Observed time: of the event where it was seen, of censoring elsewhere.
     event : array-like of shape (n,)
         True (or 1) where the event was seen, False (or 0) where it was censored.
+    entry : array-like of shape (n,), optional
+        Time from which a row was under observation, before its time; -inf or NaN for a row
+        that was from the start.
 
     Returns
     -------
     ndarray of shape (n,)
-        Structured array with the fields ``event`` (bool) and ``time`` (float).
+        Structured array with the fields ``event`` (bool) and ``time`` (float), and ``entry``
+        (float) if given.
 
     Examples
     --------
@@ -46,18 +59,21 @@ def censored(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
     >>> y["time"]
     array([5., 8., 3.])
     """
-    target = pair(time, event)
-    y = np.empty(len(target.time), dtype=TARGET_DTYPE)
+    target = pair(time, event, entry)
+    fields = TARGET_FIELDS if target.entry is None else [*TARGET_FIELDS, ("entry", "<f8")]
+    y = np.empty(len(target.time), dtype=fields)
     y["event"] = target.event
     y["time"] = target.time
+    if target.entry is not None:
+        y["entry"] = target.entry
     return y
 
 
 def read_target(y: Any) -> Target:
     """Read ``y`` in any of its forms.
 
-    A structured array with one boolean and one float field; two columns (time, event),
-    as an array or a frame; or one column of times, all of them seen.
+    A structured array with one boolean and one float field, and perhaps ``entry``; two
+    columns (time, event), as an array or a frame; or one column of times, all of them seen.
     """
     if y is None:
         raise ValueError(
@@ -66,7 +82,8 @@ def read_target(y: Any) -> Target:
         )
     names = getattr(y, "columns", None)
     if names is not None and {"time", "event"} <= set(names):
-        return pair(np.asarray(y["time"]), np.asarray(y["event"]))
+        entry = np.asarray(y["entry"]) if "entry" in set(names) else None
+        return pair(np.asarray(y["time"]), np.asarray(y["event"]), entry)
     y = np.asarray(y)
     if y.dtype.names is not None:
         return _read_structured(y)
@@ -90,8 +107,8 @@ def read_target(y: Any) -> Target:
     )
 
 
-def pair(time: ArrayLike, event: ArrayLike) -> Target:
-    """Check times and events and pair them up."""
+def pair(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> Target:
+    """Check times and events, and entries if there are any, and pair them up."""
     raw_time, raw_event = np.asarray(time), np.asarray(event)
     for name, values in (("time", raw_time), ("event", raw_event)):
         if values.ndim != 1:
@@ -113,7 +130,8 @@ def pair(time: ArrayLike, event: ArrayLike) -> Target:
             f"Input y contains NaN or infinity: time is {checked_time[first]} in row {first} "
             f"({int(bad.sum())} such rows). Drop these rows, or censor them at the last time seen."
         )
-    return Target(checked_time, _read_event(raw_event))
+    checked_entry = None if entry is None else _read_entry(entry, checked_time)
+    return Target(checked_time, _read_event(raw_event), checked_entry)
 
 
 def oriented(time: NDArray[np.float64], censoring: str) -> NDArray[np.float64]:
@@ -126,17 +144,67 @@ def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[n
     return np.lexsort((~event, time)).astype(np.int32)
 
 
+def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int32]]:
+    """The target in time order and oriented to the right, and the row of each rank."""
+    if target.entry is not None and censoring == "left":
+        raise ValueError(
+            "entry times go with right censoring only: with censoring='left' a row would have "
+            "to leave early, not enter late."
+        )
+    turned = Target(oriented(target.time, censoring), target.event, target.entry)
+    order = time_order(turned.time, turned.event)
+    return turned.take(order), order
+
+
+def read_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Weights of the rows, checked: finite, not negative, not all zero."""
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; expected ({n},).")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and not negative.")
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row: nothing is left to learn from.")
+    return weight
+
+
+def first_at_risk(target: Target) -> NDArray[np.int32] | None:
+    """First rank at which each row is at risk, for a target in time order with entries."""
+    if target.entry is None:
+        return None
+    return np.searchsorted(target.time, target.entry, side="right").astype(np.int32)
+
+
 def _read_structured(y: NDArray[np.void]) -> Target:
-    names = y.dtype.names or ()
+    names = [name for name in y.dtype.names or () if name != "entry"]
     events = [name for name in names if y.dtype[name].kind == "b"]
     times = [name for name in names if y.dtype[name].kind in "fiu"]
     if len(names) != 2 or len(events) != 1 or len(times) != 1:
-        fields = ", ".join(f"{name}: {y.dtype[name]}" for name in names)
+        fields = ", ".join(f"{name}: {y.dtype[name]}" for name in y.dtype.names or ())
         raise ValueError(
             "a structured y needs one boolean field (event) and one float field (time); "
             f"found {fields}. Build it with censored(time, event)."
         )
-    return pair(y[times[0]], y[events[0]])
+    entry = y["entry"] if "entry" in (y.dtype.names or ()) else None
+    return pair(y[times[0]], y[events[0]], entry)
+
+
+def _read_entry(entry: ArrayLike, time: NDArray[np.float64]) -> NDArray[np.float64]:
+    entries = np.asarray(entry, dtype=np.float64)
+    if entries.shape != time.shape:
+        raise ValueError(f"entry has shape {entries.shape} but time has {time.shape}.")
+    entries = np.where(np.isnan(entries), -np.inf, entries)
+    late = entries >= time
+    if late.any():
+        first = int(np.flatnonzero(late)[0])
+        raise ValueError(
+            f"entry must be before time: in row {first} entry is {entries[first]:g} and time "
+            f"{time[first]:g} ({int(late.sum())} such rows). A row that was never at risk "
+            "cannot be used."
+        )
+    return entries
 
 
 def _read_event(event: NDArray[Any]) -> NDArray[np.bool_]:
@@ -150,7 +218,7 @@ def _read_event(event: NDArray[Any]) -> NDArray[np.bool_]:
     if odd.any():
         first = int(np.flatnonzero(odd)[0])
         raise ValueError(
-            f"event must be True/False or 1/0; found {event[first]!r} in row {first}. "
+            f"event must be True/False or 1/0; found {event[first]} in row {first}. "
             "With two columns the order is (time, event); with a status code, compare it "
             "first, as in event = (status == 2)."
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cqrf.forest import Forest
 from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import kernel, trailing_zeros
+from cqrf.kernel import inlined, kernel, trailing_zeros
 
 Result = TypeVar("Result")
 
@@ -108,10 +108,10 @@ def _forest_weights(
 ):
     n_queries, n_trees = queries.shape[0], roots.shape[0]
     leaves = np.empty((n_queries, n_trees), np.int64)
-    capacity = 0
-    for q in range(n_queries):
-        touched = 0
-        for t in range(n_trees):
+    touched = np.zeros(n_queries, np.int64)
+    # All queries go through one tree before the next: its nodes stay in the cache.
+    for t in range(n_trees):
+        for q in range(n_queries):
             if in_bag is not None and (in_bag[q, t >> 3] >> (t & 7)) & 1:
                 leaves[q, t] = -1
                 continue
@@ -119,8 +119,8 @@ def _forest_weights(
                 queries[q], roots[t], categorical, feature, code, missing_left, left, subsets
             )
             leaves[q, t] = leaf
-            touched += leaf_offsets[leaf + 1] - leaf_offsets[leaf]
-        capacity += min(touched, n_train)
+            touched[q] += leaf_offsets[leaf + 1] - leaf_offsets[leaf]
+    capacity = np.minimum(touched, n_train).sum()
 
     offsets = np.zeros(n_queries + 1, np.int64)
     ranks = np.empty(capacity, np.int32)
@@ -138,14 +138,15 @@ def _forest_weights(
             start, end = leaf_offsets[leaf], leaf_offsets[leaf + 1]
             if start < end:
                 n_used += 1
-                add_leaf(leaf_rows[start:end], sample_weight, total, touched_bits)
+                add_leaf(leaf_rows, start, end, sample_weight, total, touched_bits)
+        per_tree = 1.0 / max(1, n_used)
         for w in range(touched_bits.shape[0]):
             word = touched_bits[w]
             while word != np.uint64(0):
                 rank = (w << 6) + trailing_zeros(word)
                 word &= word - np.uint64(1)
                 ranks[at] = rank
-                values[at] = total[rank] / n_used
+                values[at] = total[rank] * per_tree
                 total[rank] = 0.0
                 at += 1
             touched_bits[w] = np.uint64(0)
@@ -153,7 +154,7 @@ def _forest_weights(
     return offsets, ranks[:at], values[:at]
 
 
-@kernel
+@inlined
 def find_leaf(query, root, categorical, feature, code, missing_left, left, subsets):
     """Number of the leaf that a query reaches in the tree that starts at ``root``."""
     node = root
@@ -167,19 +168,20 @@ def find_leaf(query, root, categorical, feature, code, missing_left, left, subse
     return left[node]
 
 
-@kernel
-def add_leaf(rows, sample_weight, total, touched_bits):
+@inlined
+def add_leaf(leaf_rows, start, end, sample_weight, total, touched_bits):
     """Spread weight 1 over the rows of a leaf."""
-    mass = 1.0 * rows.shape[0]
+    mass = 1.0 * (end - start)
     if sample_weight is not None:
         mass = 0.0
-        for i in range(rows.shape[0]):
-            mass += sample_weight[rows[i]]
+        for i in range(start, end):
+            mass += sample_weight[leaf_rows[i]]
     share = 1.0 / mass
-    for i in range(rows.shape[0]):
-        rank = rows[i]
+    for i in range(start, end):
+        # An unsigned index spares the compiler the check for one that counts from the end.
+        rank = np.uint64(leaf_rows[i])
         if sample_weight is None:
             total[rank] += share
         else:
             total[rank] += share * sample_weight[rank]
-        touched_bits[rank >> 6] |= np.uint64(1) << np.uint64(rank & 63)
+        touched_bits[rank >> np.uint64(6)] |= np.uint64(1) << (rank & np.uint64(63))

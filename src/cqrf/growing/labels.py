@@ -101,7 +101,8 @@ def label_by_curve(time, event, at_risk, weight, rows, levels, ends, survival_at
         survival_end = survival_at[0]
         if survival_end >= 1.0:
             return 0
-        levels *= 1.0 - survival_end
+        for k in range(levels.shape[0]):
+            levels[k] *= 1.0 - survival_end
         reached = _cut_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value)
     return reached
 
@@ -139,6 +140,22 @@ def count_at_risk(weight, rows, at_risk):
 
 
 @kernel
+def remove_absent(first_at_risk, weight, rows, at_risk):
+    """Take from the weight at risk that of rows which have not entered yet."""
+    n = rows.shape[0]
+    absent = np.zeros(n + 1)
+    for j in range(n):
+        row_weight = 1.0 if weight is None else np.float64(weight[rows[j]])
+        absent[0] += row_weight
+        absent[np.searchsorted(rows, first_at_risk[rows[j]])] -= row_weight
+    waiting = 0.0
+    for i in range(n):
+        waiting += absent[i]
+        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
+        at_risk[i] = max(at_risk[i] - waiting, row_weight)
+
+
+@kernel
 def label_node(
     criterion,
     time,
@@ -153,6 +170,7 @@ def label_node(
     means,
     precision,
     survival_at,
+    first_at_risk=None,
 ):
     """Write the labels of a node; return (can be split, shape, weight of rows).
 
@@ -166,6 +184,8 @@ def label_node(
         return True, MEAN, label_by_mean(time, weight, rows, value)
     count_at_risk(weight, rows, at_risk)
     mass = at_risk[0]
+    if first_at_risk is not None and criterion != QUANTILE:
+        remove_absent(first_at_risk, weight, rows, at_risk)
     if criterion == LOGRANK:
         return label_by_hazard(time, event, at_risk, weight, rows, value), MEAN, mass
     for k in range(n_levels):
@@ -179,12 +199,13 @@ def label_node(
             start = ends[c]
         return mixed, CLASSES, mass
     reached = label_by_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value)
-    start, censored_below = 0, 0.0
+    start, beyond, censored_below = 0, mass, 0.0
     for k in range(reached):
         for i in range(start, ends[k]):
+            beyond -= 1.0 if weight is None else np.float64(weight[rows[i]])
             censored_below += value[i]
         start = ends[k]
-        means[k] = (_weight_from(at_risk, start) + survival_at[k] * censored_below) / mass
+        means[k] = (beyond + survival_at[k] * censored_below) / mass
         precision[k] = 1.0 / (levels[k] * (1.0 - levels[k]))
     for k in range(reached, n_levels + 1):
         ends[k] = n

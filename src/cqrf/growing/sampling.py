@@ -21,32 +21,42 @@ def draw_units(seed, n_units, size, bootstrap, honest):
     would be empty, all its units move there: a tree without splits still has its root leaf.
     """
     draws = np.zeros(n_units, np.int32)
+    n_in_leaf_half = 0
     if bootstrap:
-        half = draw_without_replacement(derive(seed, 1), n_units, n_units // 2)
-        side = np.full(n_units, -1 if honest else 1, np.int32)
-        side[half] = 1
+        in_split_half = np.zeros(n_units, np.bool_)
+        for unit in draw_without_replacement(derive(seed, 1), n_units, n_units // 2):
+            in_split_half[unit] = True
         for unit in draw_with_replacement(derive(seed, 0), n_units, size):
-            draws[unit] += side[unit]
+            sign = 1 if in_split_half[unit] or not honest else -1
+            draws[unit] += sign
+            n_in_leaf_half += sign < 0
     else:
-        drawn = draw_without_replacement(derive(seed, 0), n_units, size)
         n_split = size // 2 if honest else size
-        draws[drawn[:n_split]] = 1
-        draws[drawn[n_split:]] = -1
-    if honest and draws.min() >= 0:
-        draws *= -1
+        drawn = draw_without_replacement(derive(seed, 0), n_units, size)
+        for i in range(size):
+            draws[drawn[i]] = 1 if i < n_split else -1
+        n_in_leaf_half = size - n_split
+    if honest and n_in_leaf_half == 0:
+        for unit in range(n_units):
+            draws[unit] = -draws[unit]
     return draws
 
 
 @kernel
 def rows_drawn(draws, unit_of_row, sign):
-    """Rows of the units whose draws have this sign, ascending, as often as drawn."""
+    """Rows of the units whose draws have this sign, ascending, as often as drawn.
+
+    A row of unit -1 belongs to none and is never drawn.
+    """
     n_drawn = 0
     for row in range(unit_of_row.shape[0]):
-        n_drawn += max(0, sign * draws[unit_of_row[row]])
+        unit = unit_of_row[row]
+        n_drawn += 0 if unit < 0 else max(0, sign * draws[unit])
     rows = np.empty(n_drawn, np.int32)
     at = 0
     for row in range(unit_of_row.shape[0]):
-        for _ in range(sign * draws[unit_of_row[row]]):
+        unit = unit_of_row[row]
+        for _ in range(0 if unit < 0 else sign * draws[unit]):
             rows[at] = row
             at += 1
     return rows

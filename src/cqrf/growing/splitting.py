@@ -75,7 +75,8 @@ def order_by_label(shape, bins, n_bins, sums, survival_at, precision, levels, la
     """Sort the bins of a category by their mean label, ties by code (there are few bins)."""
     for at in range(n_bins):
         code = bins[at]
-        labels[:] = 0.0
+        for k in range(labels.shape[0]):
+            labels[k] = 0.0
         mass = add_bin(shape, code, sums, survival_at, levels, labels)
         total = 0.0
         for k in range(labels.shape[0]):
@@ -170,7 +171,8 @@ def find_split(
         for side in range(2 if saw_missing else 1):
             missing_left = saw_missing and side == 0
             if saw_missing and side == 1:
-                missing_label[:] = 0.0
+                for k in range(missing_label.shape[0]):
+                    missing_label[k] = 0.0
                 missing_mass, missing_count = 0.0, 0.0
             at, gain = best_cut(
                 shape,
@@ -194,7 +196,8 @@ def find_split(
             best_feature, best_gain = feature, gain
             best_missing_left, best_saw_missing = missing_left, saw_missing
             if categorical[feature]:
-                subset[:] = np.uint64(0)
+                for word in range(4):
+                    subset[word] = np.uint64(0)
                 for i in range(at + 1):
                     code = np.uint64(bins[i])
                     subset[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))

@@ -22,7 +22,7 @@ import numpy as np
 from cqrf.growing.histograms import MISSING, N_BINS
 from cqrf.growing.labels import label_node
 from cqrf.growing.splitting import find_split
-from cqrf.kernel import kernel
+from cqrf.kernel import inlined, kernel
 
 LEAF = -1
 # A node of at most this many rows is copied together with its codes, so that it and all
@@ -32,7 +32,7 @@ BLOCK_ROWS = 2048
 COPIED_PER_CANDIDATE = 4
 
 
-@kernel
+@inlined
 def goes_left(row_code, feature, code, missing_left, categorical, subsets):
     """Whether a row with this code of the node's feature goes to the left child."""
     if row_code == MISSING:
@@ -55,7 +55,8 @@ def partition(column, rows, feature, code, missing_left, categorical, subsets, b
         else:
             buffer[n_right] = row
             n_right += 1
-    rows[n_left:] = buffer[:n_right]
+    for i in range(n_right):
+        rows[n_left + i] = buffer[i]
     return n_left
 
 
@@ -74,6 +75,7 @@ def grow_nodes(
     min_samples_leaf,
     min_child_fraction,
     seed,
+    first_at_risk=None,
 ):
     """Split rows, given in time order, until no node should or can be split.
 
@@ -111,6 +113,7 @@ def grow_nodes(
 
     # Deep nodes are read from a block: their own rows' codes and targets, copied together.
     block_codes, block_time, block_event, block_weight = codes, time, event, weight
+    block_first = first_at_risk
     all_rows = rows.copy()
     block_rows, block_start, block_end = all_rows, 0, n_rows
     may_copy = n_features <= COPIED_PER_CANDIDATE * n_candidates
@@ -124,6 +127,7 @@ def grow_nodes(
         node = waiting[n_waiting]
         if start[node] < block_start or end[node] > block_end:
             block_codes, block_time, block_event, block_weight = codes, time, event, weight
+            block_first = first_at_risk
             block_rows, block_start, block_end = all_rows, 0, n_rows
         here = rows[start[node] : end[node]]
         n = here.shape[0]
@@ -133,8 +137,9 @@ def grow_nodes(
                 block_start, block_end = start[node], end[node]
                 block_rows = here.copy()
                 block_codes = take_columns(codes, block_rows)
-                block_time, block_event = time[block_rows], event[block_rows]
-                block_weight = take_optional(weight, block_rows)
+                block_time, block_event = take(time, block_rows), take(event, block_rows)
+                block_weight = take(weight, block_rows)
+                block_first = take_first_at_risk(first_at_risk, block_rows)
                 for i in range(n):
                     here[i] = i
             min_child = max(min_samples_leaf, np.int64(np.ceil(min_child_fraction * n)))
@@ -152,6 +157,7 @@ def grow_nodes(
                 means,
                 precision,
                 survival_at,
+                block_first,
             )
             if mixed:
                 best_feature, best_code, best_missing_left, saw_missing, gain, random_word = (
@@ -191,10 +197,9 @@ def grow_nodes(
             continue
         if categorical[best_feature]:
             if n_subsets == subsets.shape[0]:
-                grown = np.empty((2 * n_subsets, 4), np.uint64)
-                grown[:n_subsets] = subsets
-                subsets = grown
-            subsets[n_subsets] = subset
+                subsets = lengthen(subsets)
+            for word in range(4):
+                subsets[n_subsets, word] = subset[word]
             best_code = n_subsets
             n_subsets += 1
         n_left = partition(
@@ -241,9 +246,35 @@ def take_columns(codes, rows):
 
 
 @kernel
-def take_optional(values, rows):
-    """Values of some rows, or None if there are none."""
-    return None if values is None else values[rows]
+def take(values, rows):
+    """Values of some rows; None stays None."""
+    if values is None:
+        return None
+    taken = np.empty(rows.shape[0], values.dtype)
+    for i in range(rows.shape[0]):
+        taken[i] = values[rows[i]]
+    return taken
+
+
+@kernel
+def lengthen(subsets):
+    """The same table with room for twice as many rows."""
+    longer = np.zeros((2 * subsets.shape[0], 4), np.uint64)
+    for i in range(subsets.shape[0]):
+        for word in range(4):
+            longer[i, word] = subsets[i, word]
+    return longer
+
+
+@kernel
+def take_first_at_risk(first_at_risk, rows):
+    """First position among some ascending rows at which each of them is at risk, or None."""
+    if first_at_risk is None:
+        return None
+    first = np.empty(rows.shape[0], np.int32)
+    for i in range(rows.shape[0]):
+        first[i] = np.searchsorted(rows, first_at_risk[rows[i]])
+    return first
 
 
 @kernel

@@ -1,0 +1,289 @@
+"""The model: what a fit leaves behind, and everything that is read from its weights.
+
+A fit turns the matrix into bytes, puts the rows in time order, and grows the forest. A query
+is a row of bytes; its weights give curves, quantiles and means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_consistent_length
+
+from cqrf.binning import encode, find_edges, level_edges
+from cqrf.curves import StepCurves, step_curves
+from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
+from cqrf.metrics import censored_quantile_loss, marginal_weights
+from cqrf.progress import show_progress
+from cqrf.quantiles import QuantileSolver, Solution
+from cqrf.settings import read_sample_size
+from cqrf.table import Columns
+from cqrf.target import Target, first_at_risk, oriented, rank_target, read_sample_weight
+from cqrf.weights import Weights, map_weights
+
+Result = TypeVar("Result")
+
+
+class Queries(NamedTuple):
+    """Codes of shape (n, n_features), and bits of the trees to leave out for each row."""
+
+    codes: NDArray[np.uint8]
+    in_bag: NDArray[np.uint8] | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted forest with what its predictions need.
+
+    Training rows stand by rank; ``order`` gives the row of each rank in the table.
+    """
+
+    columns: Columns
+    edges: list[NDArray[np.float64]]
+    forest: Forest
+    rows: Rows
+    entry: NDArray[np.float64] | None
+    order: NDArray[np.int32]
+    sampling: Sampling
+    seed: int
+    censoring: str
+
+    @property
+    def target(self) -> Target:
+        """Times and events by rank, oriented to the right."""
+        return Target(self.rows.time, self.rows.event, self.entry)
+
+    def queries(self, matrix: NDArray[Any], n_jobs: int | None = None) -> Queries:
+        """Queries from the rows of a matrix."""
+        return Queries(np.ascontiguousarray(encode(matrix, self.edges, n_jobs).T))
+
+    def training_queries(self) -> Queries:
+        """The training rows, in their own order, each without the trees that drew it."""
+        back = np.argsort(self.order)
+        drawn = in_bag_bits(self.sampling, len(self.forest.roots), self.seed)
+        unit = self.sampling.unit_of_row[back]
+        drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
+        return Queries(np.ascontiguousarray(self.rows.codes[:, back].T), drawn)
+
+    def map(
+        self, read: Callable[[Weights], Result], queries: Queries, n_jobs: int | None
+    ) -> list[Result]:
+        """What ``read`` makes of the weights, for consecutive chunks of queries."""
+        n_train, weight = len(self.order), self.rows.weight
+        return map_weights(
+            read, self.forest, queries.codes, n_train, weight, queries.in_bag, n_jobs
+        )
+
+    def solve(
+        self,
+        queries: Queries,
+        solver: QuantileSolver,
+        levels: NDArray[np.float64],
+        n_jobs: int | None = None,
+    ) -> Solution:
+        """Quantiles of shape (n_queries, n_levels)."""
+        read = partial(solver.solve, levels=levels, **self._at_risk())
+        parts = self.map(read, queries, n_jobs)
+        return Solution(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def max_level(
+        self, queries: Queries, solver: QuantileSolver, n_jobs: int | None = None
+    ) -> NDArray[np.float64]:
+        """Largest level that can be estimated (the smallest, under left censoring)."""
+        return np.concatenate(
+            self.map(partial(solver.max_level, **self._at_risk()), queries, n_jobs)
+        )
+
+    def curves(
+        self,
+        queries: Queries,
+        times: ArrayLike | None = None,
+        *,
+        of_censoring: bool = False,
+        n_jobs: int | None = None,
+    ) -> StepCurves | NDArray[np.float64]:
+        """Survival of T, or of C: step curves, or their values at times."""
+        read = partial(self._step_curves, of_censoring=of_censoring)
+        if times is None:
+            return StepCurves.join(self.map(read, queries, n_jobs))
+        at = np.asarray(times, dtype=np.float64)
+        if at.ndim != 1 or np.isnan(at).any():
+            raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
+        return np.concatenate(self.map(lambda weights: read(weights)(at), queries, n_jobs))
+
+    def restricted_mean(
+        self, queries: Queries, horizon: float | None = None, n_jobs: int | None = None
+    ) -> NDArray[np.float64]:
+        """Mean of T cut off at the horizon."""
+        end = oriented(self.rows.time[-1:], self.censoring)[0] if horizon is None else horizon
+        if not np.isfinite(end):
+            raise ValueError(f"horizon={horizon!r} must be a finite time.")
+
+        def read(weights: Weights) -> NDArray[np.float64]:
+            return self._step_curves(weights).restricted_mean(float(end), self.censoring)
+
+        return np.concatenate(self.map(read, queries, n_jobs))
+
+    def weight_matrix(self, queries: Queries, n_jobs: int | None = None) -> sparse.csr_array:
+        """Weights with the training rows as columns, in the order of the table."""
+        parts = self.map(lambda weights: weights, queries, n_jobs)
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        ranks = np.concatenate([part.ranks for part in parts])
+        matrix = sparse.csr_array(
+            (
+                np.concatenate([part.values for part in parts]),
+                self.order[ranks],
+                np.concatenate([[0], np.cumsum(lengths)]),
+            ),
+            shape=(len(queries.codes), len(self.order)),
+        )
+        matrix.sort_indices()
+        return matrix
+
+    def skill(
+        self,
+        predicted: NDArray[np.float64],
+        test: Target,
+        levels: NDArray[np.float64],
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """One minus the loss of the predictions over that of the marginal curve."""
+        check_consistent_length(predicted, test.time)
+        weight, n = self.rows.weight, len(self.order)
+        marginal = QuantileSolver(censoring=self.censoring).solve(
+            marginal_weights(weight, n),
+            self.target,
+            levels,
+            first_at_risk=self.rows.first_at_risk,
+        )
+        baseline = np.repeat(marginal.settled("clip"), len(test.time), axis=0)
+        train = Target(oriented(self.rows.time, self.censoring), self.rows.event, self.entry)
+        forest_loss, marginal_loss = (
+            censored_quantile_loss(
+                train,
+                test,
+                values,
+                levels,
+                censoring=self.censoring,
+                train_weight=weight,
+                sample_weight=sample_weight,
+            ).mean()
+            for values in (predicted, baseline)
+        )
+        return float(1.0 - forest_loss / marginal_loss)
+
+    def skill_in_training(
+        self, predicted: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> float:
+        """Skill of predictions for the training rows; rows without one (NaN) do not count."""
+        known = np.flatnonzero(~np.isnan(predicted).any(axis=1))
+        ranks = np.argsort(self.order)[known]
+        test = Target(oriented(self.rows.time, self.censoring), self.rows.event).take(ranks)
+        weight = None if self.rows.weight is None else self.rows.weight[ranks]
+        return self.skill(predicted[known], test, levels, weight)
+
+    def _step_curves(self, weights: Weights, of_censoring: bool = False) -> StepCurves:
+        return step_curves(
+            weights,
+            self.rows.time,
+            self.rows.event,
+            first_at_risk=self.rows.first_at_risk,
+            of_censoring=of_censoring,
+            censoring=self.censoring,
+        )
+
+    def _at_risk(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "first_at_risk": self.rows.first_at_risk,
+            "sample_weight": self.rows.weight,
+        }
+
+
+def fit_model(
+    matrix: NDArray[Any],
+    columns: Columns,
+    target: Target,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    *,
+    growing: Growing,
+    solver: QuantileSolver,
+    censoring: str,
+    n_trees: int,
+    max_bins: int,
+    max_samples: float | int | None,
+    bootstrap: bool,
+    honest: bool,
+    seed: int,
+    n_jobs: int | None,
+    verbose: bool,
+) -> Model:
+    """Grow the forest of a table; ``solver`` is only checked against its size."""
+    check_consistent_length(matrix, target.time)
+    n = len(matrix)
+    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
+    counts = weight > 0
+    if not target.event[counts].any():
+        raise ValueError(
+            "every row is censored (event is never True): nothing can be learnt about the "
+            "time of the event. Check which value of the status means that it was seen."
+        )
+    solver.check_neighbors(int(counts.sum()))
+    ranked, order = rank_target(target, censoring)
+    edges = [
+        edge if levels is None else level_edges(len(levels))
+        for edge, levels in zip(
+            find_edges(matrix if counts.all() else matrix[counts], max_bins, seed, n_jobs),
+            columns.levels,
+            strict=True,
+        )
+    ]
+    rows = Rows(
+        codes=np.take(encode(matrix, edges, n_jobs), order, axis=1),
+        categorical=columns.categorical,
+        time=ranked.time,
+        event=ranked.event,
+        weight=relative_weight(weight[order]),
+        first_at_risk=first_at_risk(ranked),
+    )
+    units = number_units(counts, groups)
+    n_units = int(units.max()) + 1
+    unit = "rows" if groups is None else "groups"
+    size = read_sample_size(max_samples, n_units, bootstrap, unit)
+    sampling = Sampling(units[order], n_units, size, bootstrap, honest)
+    progress = partial(show_progress, n_trees=n_trees) if verbose else None
+    forest = grow_forest(rows, sampling, growing, n_trees, seed, n_jobs, progress)
+    return Model(columns, edges, forest, rows, ranked.entry, order, sampling, seed, censoring)
+
+
+def relative_weight(weight: NDArray[np.float64]) -> NDArray[np.float32] | None:
+    """Weights relative to the mean of the positive ones; None if all are alike.
+
+    Rounded to single precision, so that weights that differ by a factor alone give the
+    same numbers.
+    """
+    if (weight == weight[0]).all():
+        return None
+    return (weight / weight[weight > 0].mean()).astype(np.float32)
+
+
+def number_units(counts: NDArray[np.bool_], groups: ArrayLike | None) -> NDArray[np.int32]:
+    """Number of the unit each row is drawn with, its own or its group's; -1: never drawn."""
+    units = np.full(len(counts), -1, dtype=np.int32)
+    if groups is None:
+        units[counts] = np.arange(counts.sum())
+        return units
+    labels = np.asarray(groups)
+    if labels.shape != counts.shape:
+        raise ValueError(f"groups has shape {labels.shape}; expected {counts.shape}.")
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("groups contains NaN: give every row a group.")
+    units[counts] = np.unique(labels[counts], return_inverse=True)[1]
+    return units

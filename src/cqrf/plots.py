@@ -1,0 +1,82 @@
+"""Plots: pictures of what a forest predicts. Each draws on ``ax`` and returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf.curves import StepCurves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from cqrf.estimator import CensoredQuantileForest
+
+# Okabe and Ito's colours, told apart with any colour vision; line styles repeat the message.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def plot_survival(
+    forest: CensoredQuantileForest,
+    X: Any,
+    *,
+    quantiles: Sequence[float] = (0.1, 0.5, 0.9),
+    labels: Sequence[str] | None = None,
+    scale: float = 1.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Survival curves of the rows of X, with their quantiles marked.
+
+    A curve ends in an open circle where censoring hides the rest of it; quantiles beyond
+    are not marked. Times are divided by ``scale``.
+    """
+    ax = _axes(ax)
+    curves = forest.predict_survival(X)
+    assert isinstance(curves, StepCurves)
+    values = forest.predict(X, quantiles, unidentified="nan")
+    for i, curve in enumerate(curves):
+        color = COLORS[i % len(COLORS)]
+        times = np.concatenate([[min(0.0, curve.times.min())], curve.times]) / scale
+        survival = np.concatenate([[curve.initial], curve.values])
+        label = None if labels is None else labels[i]
+        ax.step(times, survival, where="post", color=color, lw=1.8, label=label)
+        ax.plot(values[i] / scale, 1 - np.asarray(quantiles), "o", color=color, ms=5)
+        if survival[-1] > 0:
+            ax.plot(times[-1], survival[-1], "o", mfc="white", mec=color, ms=7, zorder=3)
+    for level in quantiles:
+        ax.axhline(1 - level, color="0.85", lw=0.8, zorder=0)
+    ax.set(ylim=(0, 1.03), xlabel="time", ylabel="probability that the event is still to come")
+    if labels is not None:
+        ax.legend(frameon=False)
+    return ax
+
+
+def plot_quantile_fan(
+    forest: CensoredQuantileForest,
+    X: NDArray[np.float64],
+    feature: int,
+    *,
+    quantiles: Sequence[float] = (0.1, 0.5, 0.9),
+    ax: Axes | None = None,
+) -> Axes:
+    """Predicted quantiles of the rows of X against one of their features."""
+    ax = _axes(ax)
+    order = np.argsort(X[:, feature], kind="stable")
+    values = forest.predict(X[order], quantiles, unidentified="nan")
+    for k, level in enumerate(quantiles):
+        color = COLORS[k % len(COLORS)]
+        ax.plot(X[order, feature], values[:, k], color=color, lw=1.8, label=f"{level:g} quantile")
+    ax.set(xlabel=f"feature {feature}", ylabel="time")
+    ax.legend(frameon=False)
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(7, 4.2), layout="constrained")[1]

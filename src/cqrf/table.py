@@ -1,0 +1,166 @@
+"""The table: what a user brings as ``X``, as a matrix of numbers.
+
+Numbers stay numbers, and so do booleans and dates. Text and categories become codes, by the
+alphabetical order of their labels, whatever order the frame gives them: a split may send any
+set of them left, so the codes themselves mean nothing. Missing is NaN in every column.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+# One byte per code, less one code for missing and one spare that no level ever has.
+MAX_LEVELS = 254
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What each column of the training table was: its levels, or None for numbers."""
+
+    levels: tuple[NDArray[np.str_] | None, ...]
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Which columns are categories."""
+        return np.array([levels is not None for levels in self.levels], dtype=bool)
+
+
+def read_table(
+    estimator: Any, X: Any, columns: Columns | None = None
+) -> tuple[NDArray[Any], Columns]:
+    """The table as floats, shape (n, n_columns), with codes in the columns that are categories.
+
+    Without ``columns`` this is the training table: they are learnt from it, and the estimator
+    receives its number and names of features. With them X is checked against these. A level
+    that training did not have is missing, with one warning for the whole table.
+    """
+    learn = columns is None
+    frame = _as_frame(X)
+    if frame is None:
+        if columns is not None and columns.categorical.any():
+            raise ValueError(
+                "some columns were categories in fit, so X must be a frame with the same "
+                "columns; found an array, whose numbers cannot be matched to labels."
+            )
+        matrix = validate_data(
+            estimator,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            reset=learn,
+        )
+        return matrix, columns or Columns((None,) * matrix.shape[1])
+    validate_data(estimator, X, skip_check_array=True, reset=learn)
+    named = list(zip(frame.columns, frame.iter_columns(), strict=True))
+    if columns is None:
+        columns = Columns(tuple(_learn_levels(name, series) for name, series in named))
+    unseen: list[str] = []
+    read = [
+        _read_numbers(name, series) if levels is None else _read_codes(name, series, levels, unseen)
+        for (name, series), levels in zip(named, columns.levels, strict=True)
+    ]
+    if unseen:
+        warnings.warn(
+            f"levels that were not in the training table are treated as missing: "
+            f"{'; '.join(unseen)}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    matrix = np.column_stack(read) if read else np.empty((len(frame), 0))
+    return check_array(
+        matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator
+    ), columns
+
+
+def _as_frame(X: Any) -> Any:
+    """X as a narwhals frame, or None if it is no frame (or narwhals is not installed)."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    try:
+        import narwhals as nw
+    except ImportError:
+        return None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    if hasattr(X, "__arrow_c_stream__"):
+        return nw.from_arrow(X, backend="pyarrow")
+    if hasattr(X, "__dataframe__"):
+        from pyarrow.interchange import from_dataframe
+
+        return nw.from_native(from_dataframe(X), eager_only=True)
+    return None
+
+
+def _is_category(series: Any) -> bool:
+    import narwhals as nw
+
+    return series.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object)
+
+
+def _learn_levels(name: Any, series: Any) -> NDArray[np.str_] | None:
+    if not _is_category(series):
+        return None
+    labels, missing = _labels(name, series)
+    levels = np.unique(labels[~missing])
+    if len(levels) > MAX_LEVELS:
+        raise ValueError(
+            f"column {name!r} has {len(levels)} levels; a category may have at most "
+            f"{MAX_LEVELS}. Group rare levels, encode it as numbers, or drop it."
+        )
+    return levels
+
+
+def _labels(name: Any, series: Any) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """Labels as text, and where they are missing."""
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    values = np.asarray(series.to_numpy(), dtype=object)
+    labels = np.array(["" if gone else str(value) for value, gone in zip(values, missing)])
+    return labels.astype(np.str_), missing
+
+
+def _read_codes(
+    name: Any, series: Any, levels: NDArray[np.str_], unseen: list[str]
+) -> NDArray[np.float64]:
+    if not _is_category(series):
+        raise ValueError(
+            f"column {name!r} was a category in fit but holds {series.dtype} now; "
+            "give it the same type."
+        )
+    labels, missing = _labels(name, series)
+    codes = np.searchsorted(levels, labels)
+    if len(levels):
+        known = levels[np.minimum(codes, len(levels) - 1)] == labels
+    else:
+        known = np.zeros(len(labels), dtype=bool)
+    new = np.unique(labels[~known & ~missing])
+    if len(new):
+        more = "" if len(new) <= 3 else f" and {len(new) - 3} more"
+        unseen.append(f"column {name!r}: {', '.join(map(repr, new[:3].tolist()))}{more}")
+    return np.where(known & ~missing, codes.astype(np.float64), np.nan)
+
+
+def _read_numbers(name: Any, series: Any) -> NDArray[np.float64]:
+    import narwhals as nw
+
+    if _is_category(series):
+        raise ValueError(
+            f"column {name!r} held numbers in fit but holds {series.dtype} now; "
+            "give it the same type."
+        )
+    if series.dtype.is_temporal():
+        series = series.cast(nw.Int64)
+    try:
+        return np.asarray(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), dtype=np.float64)
+    except Exception as error:
+        raise ValueError(
+            f"column {name!r} of type {series.dtype} cannot be read as numbers; convert it to "
+            "numbers or text, or drop it."
+        ) from error

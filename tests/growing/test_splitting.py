@@ -1,0 +1,400 @@
+"""Splitting: the kernel finds what trying every split finds.
+
+The gain here is computed from its definition, the drop in the weighted sum of squares of the
+labels about their means, with no algebra in between.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from test_labels import (
+    CENSORED_QUANTILE,
+    CRITERIA,
+    LEVELS,
+    LOGRANK,
+    QUANTILE,
+    VARIANCE,
+    in_order,
+    true_labels,
+    write_labels,
+)
+
+from cqrf.growing.histograms import MISSING, N_BINS
+from cqrf.growing.splitting import find_split
+
+N_LABELS = len(LEVELS) + 1
+
+
+def sum_of_squares(labels, weight):
+    mean = weight @ labels / weight.sum()
+    return weight @ (labels - mean) ** 2
+
+
+def gain_of(left, labels, precision, weight):
+    """Drop in the sum of squares of the labels when the rows ``left`` part from the others."""
+    right = ~left
+    drop = (
+        sum_of_squares(labels, weight)
+        - sum_of_squares(labels[left], weight[left])
+        - sum_of_squares(labels[right], weight[right])
+    )
+    return float(drop @ precision)
+
+
+def ordered_categories(column, labels, precision, weight, is_classes):
+    """Categories by their mean label; classes by their mean rank."""
+    factor = np.arange(labels.shape[1]) if is_classes else precision
+    present = [int(c) for c in np.unique(column) if c != MISSING]
+
+    def score(code):
+        inside = column == code
+        return weight[inside] @ labels[inside] @ factor / weight[inside].sum()
+
+    return sorted(present, key=lambda code: (round(score(code), 9), code))
+
+
+def sets_that_go_left(column, order=None):
+    """Every set of codes that a split may send left, and where missing values go."""
+    present = [int(c) for c in np.unique(column) if c != MISSING] if order is None else order
+    missing_sides = (True, False) if MISSING in column else (False,)
+    for missing_left in missing_sides:
+        for i in range(1, len(present) + 1):
+            yield present[:i], missing_left
+
+
+def all_subsets(column):
+    """Every set of categories, and where missing values go."""
+    present = [int(c) for c in np.unique(column) if c != MISSING]
+    missing_sides = (True, False) if MISSING in column else (False,)
+    for missing_left in missing_sides:
+        for size in range(len(present) + 1):
+            for subset in combinations(present, size):
+                yield list(subset), missing_left
+
+
+def left_rows(column, codes, missing_left):
+    return np.isin(column, codes) | ((column == MISSING) & missing_left)
+
+
+def best_gain_by_force(columns, candidates_of, truth, weight, min_child):
+    """Best gain over all features and all their splits; 0 if no split is allowed."""
+    labels, precision = truth
+    n, best = len(weight), 0.0
+    for j, column in enumerate(columns):
+        for codes, missing_left in candidates_of(j):
+            left = left_rows(column, codes, missing_left)
+            if min(left.sum(), n - left.sum()) >= max(1, min_child):
+                best = max(best, gain_of(left, labels, precision, weight))
+    return best
+
+
+class Split:
+    """A call of find_split on a node, with scratch full of NaN where it may be."""
+
+    def __init__(
+        self, codes, categorical, time, event, weight, criterion, rows,
+        min_child=1, n_candidates=None, seed=0,
+    ):  # fmt: skip
+        node = write_labels(criterion, time, event, weight, rows)
+        assert node.mixed
+        self.seen, self.count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int64)
+        self.sums = np.zeros((N_BINS, 2 * N_LABELS))
+        self.missing_label = np.zeros(N_LABELS)
+        self.features = np.arange(len(codes))
+        self.subset = np.zeros(4, np.uint64)
+        (
+            self.feature,
+            self.code,
+            self.missing_left,
+            self.saw_missing,
+            self.gain,
+            self.random_word,
+        ) = find_split(
+            codes,
+            categorical,
+            rows,
+            weight,
+            node.shape,
+            node.value,
+            node.ends,
+            node.means,
+            node.precision,
+            node.survival_at,
+            LEVELS,
+            node.mass,
+            float(min_child),
+            self.features,
+            len(codes) if n_candidates is None else n_candidates,
+            np.uint64(seed),
+            self.seen,
+            self.count,
+            self.sums,
+            np.full(N_BINS, -1),
+            np.full(N_LABELS, np.nan),
+            self.missing_label,
+            np.full((N_BINS, N_LABELS), np.nan),
+            np.full(N_BINS, np.nan),
+            np.full(N_BINS, np.nan),
+            np.full(N_BINS, np.nan),
+            self.subset,
+        )
+        self.categorical = categorical
+
+    def left_codes(self):
+        if self.categorical[self.feature]:
+            return [c for c in range(256) if (int(self.subset[c >> 6]) >> (c & 63)) & 1]
+        return list(range(self.code + 1))
+
+    def left(self, codes, rows):
+        return left_rows(codes[self.feature, rows], self.left_codes(), self.missing_left)
+
+    def is_clean(self):
+        scratch = (self.seen, self.count, self.sums, self.missing_label)
+        return not any(array.any() for array in scratch)
+
+
+def make_table(rng, n=50, missing=0.0, n_features=3, n_codes=8, censored=0.4, driver=0):
+    """A table in time order; one feature, the driver, moves the time a little."""
+    codes = rng.integers(0, n_codes, (n_features, n)) * rng.choice([1, 5, 30], (n_features, 1))
+    effect = np.where(codes[driver] > codes[driver].mean(), 8, 0)
+    time, event, weight = (
+        rng.integers(0, 25, n) + effect,
+        rng.random(n) >= censored,
+        (rng.integers(1, 17, n) / 8).astype(np.float32),
+    )
+    order = np.lexsort((~event, time))
+    codes = np.where(rng.random(codes.shape) < missing, MISSING, codes)
+    codes = np.ascontiguousarray(codes[:, order].astype(np.uint8))
+    return codes, time[order].astype(float), event[order], weight[order]
+
+
+def node_truth(criterion, time, event, weight, rows):
+    own = None if weight is None else weight[rows]
+    truth = true_labels(criterion, time[rows], event[rows], own)
+    return truth, np.ones(len(rows)) if own is None else own.astype(float)
+
+
+def assert_split_is_best(split, codes, rows, truth, w, min_child, candidates_of):
+    best = best_gain_by_force(codes[:, rows], candidates_of, truth, w, min_child)
+    assert split.is_clean()
+    assert split.gain == pytest.approx(best, rel=1e-9, abs=1e-9)
+    if best < 1e-9:
+        return
+    left = split.left(codes, rows)
+    assert min(left.sum(), (~left).sum()) >= min_child
+    assert gain_of(left, *truth, w) == pytest.approx(best, rel=1e-9)
+    assert split.saw_missing == (codes[split.feature, rows] == MISSING).any()
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_no_split_of_numeric_features_is_better(criterion, weighted, missing):
+    rng = np.random.default_rng([criterion, weighted, int(10 * missing)])
+    for min_child in (1, 1, 4, 9):
+        codes, time, event, weight = make_table(rng, missing=missing)
+        weight = weight if weighted else None
+        # The node is part of a larger table.
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        numeric = np.zeros(len(codes), bool)
+        split = Split(codes, numeric, time, event, weight, criterion, rows, min_child)
+        truth, w = node_truth(criterion, time, event, weight, rows)
+        node_codes = codes[:, rows]
+        assert_split_is_best(
+            split, codes, rows, truth, w, min_child, lambda j, c=node_codes: sets_that_go_left(c[j])
+        )
+
+
+@pytest.mark.parametrize("criterion", [VARIANCE, LOGRANK])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_no_two_sets_of_categories_are_better_for_a_mean(criterion, weighted, missing):
+    rng = np.random.default_rng([7, criterion, weighted, int(10 * missing)])
+    for _ in range(4):
+        codes, time, event, weight = make_table(rng, missing=missing, n_features=2, n_codes=6)
+        weight = weight if weighted else None
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        categories = np.ones(len(codes), bool)
+        split = Split(codes, categories, time, event, weight, criterion, rows)
+        truth, w = node_truth(criterion, time, event, weight, rows)
+        node_codes = codes[:, rows]
+        assert_split_is_best(
+            split, codes, rows, truth, w, 1, lambda j, c=node_codes: all_subsets(c[j])
+        )
+
+
+@pytest.mark.parametrize("criterion", [QUANTILE, CENSORED_QUANTILE])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_categories_are_cut_at_the_best_place_in_the_order_of_their_mean_label(
+    criterion, weighted, missing
+):
+    rng = np.random.default_rng([8, criterion, weighted, int(10 * missing)])
+    for min_child in (1, 1, 5):
+        codes, time, event, weight = make_table(rng, missing=missing, n_features=2, n_codes=6)
+        weight = weight if weighted else None
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        split = Split(codes, np.ones(2, bool), time, event, weight, criterion, rows, min_child)
+        truth, w = node_truth(criterion, time, event, weight, rows)
+        orders = [
+            ordered_categories(column, *truth, w, criterion == QUANTILE)
+            for column in codes[:, rows]
+        ]
+        node_codes = codes[:, rows]
+        assert_split_is_best(
+            split,
+            codes,
+            rows,
+            truth,
+            w,
+            min_child,
+            lambda j, c=node_codes, o=orders: sets_that_go_left(c[j], o[j]),
+        )
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_numeric_features_and_categories_compete(criterion):
+    rng = np.random.default_rng(criterion)
+    chosen = set()
+    for i in range(12):
+        codes, time, event, _ = make_table(rng, missing=0.1, n_features=4, n_codes=5, driver=i % 4)
+        categorical = np.array([False, True, False, True])
+        rows = np.arange(50, dtype=np.int32)
+        split = Split(codes, categorical, time, event, None, criterion, rows)
+        alone = [
+            Split(codes[[j]], categorical[[j]], time, event, None, criterion, rows)
+            for j in range(4)
+        ]
+        assert split.gain == max(one.gain for one in alone)
+        assert split.gain == alone[split.feature].gain
+        winner = alone[split.feature]
+        assert np.array_equal(split.left(codes, rows), winner.left(codes[[split.feature]], rows))
+        chosen.add(bool(categorical[split.feature]))
+    assert chosen == {False, True}
+
+
+def test_missing_values_alone_may_part_from_the_rest():
+    time, event, _ = in_order(range(40), [True] * 40)
+    column = np.random.default_rng(0).integers(0, 5, 40).astype(np.uint8)
+    column[25:] = MISSING
+    rows = np.arange(40, dtype=np.int32)
+    for criterion in CRITERIA:
+        split = Split(column[None], np.zeros(1, bool), time, event, None, criterion, rows)
+        assert np.array_equal(split.left(column[None], rows), np.arange(40) < 25)
+        assert split.saw_missing
+        assert not split.missing_left
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_missing_values_join_the_side_they_resemble(late):
+    time, event, _ = in_order(range(40), [True] * 40)
+    column = (np.arange(40) >= 20).astype(np.uint8)
+    column[30:36] = MISSING
+    if not late:
+        column = column[::-1].copy()
+        column[column < MISSING] = 1 - column[column < MISSING]
+    rows = np.arange(40, dtype=np.int32)
+    split = Split(column[None], np.zeros(1, bool), time, event, None, CENSORED_QUANTILE, rows)
+    assert np.array_equal(split.left(column[None], rows), np.arange(40) < 20)
+    assert split.missing_left == (not late)
+
+
+def test_a_threshold_lies_half_way_between_two_occupied_bins():
+    time, event, _ = in_order(range(20), [True] * 20)
+    for low, high, middle in ((3, 4, 3), (3, 5, 3), (3, 6, 4), (0, 254, 126), (10, 20, 14)):
+        column = np.where(np.arange(20) < 10, low, high).astype(np.uint8)
+        rows = np.arange(20, dtype=np.int32)
+        split = Split(column[None], np.zeros(1, bool), time, event, None, VARIANCE, rows)
+        assert split.code == middle
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_both_children_keep_enough_rows_or_there_is_no_split(criterion, weighted):
+    # One row is far from all others: without the rule it would be cut off alone.
+    time, event, weight = in_order([*range(19), 10_000], [True] * 20, [0.25] * 19 + [2])
+    weight = weight if weighted else None
+    column = np.arange(20, dtype=np.uint8)
+    column[12:15] = MISSING
+    rows = np.arange(20, dtype=np.int32)
+    for min_child in range(1, 11):
+        split = Split(
+            column[None], np.zeros(1, bool), time, event, weight, criterion, rows, min_child
+        )
+        n_left = split.left(column[None], rows).sum()
+        assert min_child <= n_left <= 20 - min_child
+    too_many = Split(column[None], np.zeros(1, bool), time, event, weight, criterion, rows, 11)
+    assert too_many.feature == -1
+    assert too_many.gain == 0
+    assert too_many.is_clean()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_features_that_do_not_vary_give_no_split(criterion, weighted):
+    rng = np.random.default_rng(0)
+    _, time, event, weight = make_table(rng)
+    codes = np.repeat(np.array([[0], [9], [254], [MISSING]], np.uint8), 50, axis=1)
+    for categorical in (np.zeros(4, bool), np.ones(4, bool)):
+        split = Split(
+            codes, categorical, time, event, weight if weighted else None, criterion,
+            np.arange(50, dtype=np.int32),
+        )  # fmt: skip
+        assert split.feature == -1
+        assert split.is_clean()
+
+
+def test_a_feature_that_does_not_vary_is_not_counted_as_drawn():
+    rng = np.random.default_rng(1)
+    codes, time, event, _ = make_table(rng, n_features=30)
+    varying = codes[17].copy()
+    codes[:] = rng.integers(0, 256, (30, 1))
+    codes[17] = varying
+    for seed in range(40):
+        split = Split(
+            codes, np.zeros(30, bool), time, event, None, VARIANCE,
+            np.arange(50, dtype=np.int32), n_candidates=1, seed=seed,
+        )  # fmt: skip
+        assert split.feature == 17
+
+
+def test_only_as_many_varying_features_are_tried_as_asked():
+    # Feature j beats feature j - 1, so the one chosen is the best of those drawn. The best of
+    # m drawn from p is the last in m / p of all draws.
+    n, p = 60, 6
+    time, event, _ = in_order(range(n), [True] * n)
+    rows = np.arange(n, dtype=np.int32)
+    rng = np.random.default_rng(2)
+    codes = np.zeros((p, n), np.uint8)
+    for j in range(p):
+        codes[j] = np.arange(n) >= n // 2
+        wrong = rng.choice(n, 4 * (p - 1 - j), replace=False)
+        codes[j, wrong] = 1 - codes[j, wrong]
+    for m in (1, 2, 4, 6):
+        chosen = np.zeros(p)
+        for seed in range(1200):
+            split = Split(
+                codes, np.zeros(p, bool), time, event, None, VARIANCE, rows,
+                n_candidates=m, seed=seed,
+            )  # fmt: skip
+            chosen[split.feature] += 1
+            assert sorted(split.features) == list(range(p))
+        assert chosen[: m - 1].sum() == 0
+        assert chosen[-1] / 1200 == pytest.approx(m / p, abs=0.05)
+
+
+def test_the_random_word_moves_on_with_every_draw():
+    rng = np.random.default_rng(3)
+    codes, time, event, _ = make_table(rng, n_features=5)
+    rows = np.arange(50, dtype=np.int32)
+    words = {
+        m: int(
+            Split(
+                codes, np.zeros(5, bool), time, event, None, VARIANCE, rows,
+                n_candidates=m, seed=4,
+            ).random_word
+        )
+        for m in range(1, 6)
+    }  # fmt: skip
+    assert len(set(words.values())) == 5

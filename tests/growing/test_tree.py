@@ -1,0 +1,408 @@
+"""The tree: every node is what its rows call for, and every row sits where it belongs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_labels import CENSORED_QUANTILE, CRITERIA, LEVELS, LOGRANK, QUANTILE, VARIANCE
+from test_splitting import (
+    MISSING,
+    best_gain_by_force,
+    gain_of,
+    make_table,
+    node_truth,
+    ordered_categories,
+    sets_that_go_left,
+)
+
+from cqrf.growing.tree import (
+    BLOCK_ROWS,
+    COPIED_PER_CANDIDATE,
+    LEAF,
+    find_nodes,
+    grow_nodes,
+    list_leaves,
+    prune_empty,
+)
+
+NO_LIMIT = np.iinfo(np.int32).max
+
+
+class Tree:
+    """A tree from grow_nodes, read with plain loops."""
+
+    def __init__(
+        self, codes, categorical, time, event, weight, criterion=CENSORED_QUANTILE,
+        n_candidates=None, max_depth=NO_LIMIT, min_samples_split=2, min_samples_leaf=1,
+        min_child_fraction=0.0, seed=0,
+    ):  # fmt: skip
+        self.codes, self.categorical = codes, categorical
+        (
+            self.feature,
+            self.code,
+            self.missing_left,
+            self.left,
+            self.subsets,
+            self.node_of_row,
+            self.importance,
+        ) = grow_nodes(
+            codes,
+            categorical,
+            time,
+            event,
+            weight,
+            criterion,
+            LEVELS,
+            len(codes) if n_candidates is None else n_candidates,
+            max_depth,
+            min_samples_split,
+            min_samples_leaf,
+            min_child_fraction,
+            np.uint64(seed),
+            None,
+        )
+
+    @property
+    def n_nodes(self):
+        return len(self.feature)
+
+    def goes_left(self, node, codes_of_row):
+        code = int(codes_of_row[self.feature[node]])
+        if code == MISSING:
+            return bool(self.missing_left[node])
+        if self.categorical[self.feature[node]]:
+            bits = "".join(f"{int(word):064b}"[::-1] for word in self.subsets[self.code[node]])
+            return bits[code] == "1"
+        return code <= self.code[node]
+
+    def path(self, codes_of_row):
+        node, visited = 0, [0]
+        while self.feature[node] != LEAF:
+            node = self.left[node] + (not self.goes_left(node, codes_of_row))
+            visited.append(int(node))
+        return visited
+
+    def rows_of_nodes(self, codes=None):
+        """Rows that pass through each node, by plain traversal."""
+        codes = self.codes if codes is None else codes
+        rows = [[] for _ in range(self.n_nodes)]
+        for row in range(codes.shape[1]):
+            for node in self.path(codes[:, row]):
+                rows[node].append(row)
+        return [np.array(r, np.int32) for r in rows]
+
+    def depths(self):
+        depth = np.zeros(self.n_nodes, int)
+        for node in range(self.n_nodes):
+            if self.feature[node] != LEAF:
+                depth[self.left[node]] = depth[self.left[node] + 1] = depth[node] + 1
+        return depth
+
+    def find_nodes(self, codes, rows):
+        return find_nodes(
+            codes,
+            rows,
+            self.categorical,
+            self.feature,
+            self.code,
+            self.missing_left,
+            self.left,
+            self.subsets,
+        )
+
+    def arrays(self):
+        return (
+            self.feature,
+            self.code,
+            self.missing_left,
+            self.left,
+            self.subsets,
+            self.node_of_row,
+            self.importance,
+        )
+
+
+def grow(rng, criterion=CENSORED_QUANTILE, n=80, weighted=False, categories=True, **settings):
+    codes, time, event, weight = make_table(rng, n=n, missing=0.1, n_features=4, n_codes=6)
+    categorical = np.array([False, categories, False, False])
+    weight = weight if weighted else None
+    return Tree(codes, categorical, time, event, weight, criterion, **settings), time, event, weight
+
+
+def assert_well_formed(tree):
+    """Children come in pairs behind their parent, each node but the root is a child once."""
+    inner = np.flatnonzero(tree.feature != LEAF)
+    assert (tree.left[inner] > inner).all()
+    children = np.concatenate([tree.left[inner], tree.left[inner] + 1])
+    assert sorted(children) == list(range(1, tree.n_nodes))
+    is_category = np.zeros(tree.n_nodes, bool)
+    is_category[inner] = tree.categorical[tree.feature[inner]]
+    assert sorted(tree.code[is_category]) == list(range(len(tree.subsets)))
+
+
+def assert_grown_greedily(
+    tree, time, event, weight, criterion, max_depth, min_samples_split, min_samples_leaf, fraction
+):
+    """Each split is the best there is by definition, each leaf could or should not be split.
+
+    For trees that try every feature at every node.
+    """
+    depth = tree.depths()
+    importance = np.zeros(len(tree.codes))
+    for node, rows in enumerate(tree.rows_of_nodes()):
+        n = len(rows)
+        best, truth = 0.0, None
+        min_child = max(min_samples_leaf, int(np.ceil(fraction * n)))
+        if n >= min_samples_split and n >= 2 * min_samples_leaf and depth[node] < max_depth:
+            truth, w = node_truth(criterion, time, event, weight, rows)
+        columns = tree.codes[:, rows]
+        if truth is not None:
+
+            def candidates_of(j, columns=columns, truth=truth, w=w):
+                order = None
+                if tree.categorical[j]:
+                    order = ordered_categories(columns[j], *truth, w, criterion == QUANTILE)
+                return sets_that_go_left(columns[j], order)
+
+            best = best_gain_by_force(columns, candidates_of, truth, w, min_child)
+        if tree.feature[node] == LEAF:
+            assert best == pytest.approx(0.0, abs=1e-9)
+            continue
+        assert truth is not None
+        left = np.array([tree.goes_left(node, tree.codes[:, row]) for row in rows])
+        assert min(left.sum(), (~left).sum()) >= min_child
+        gain = gain_of(left, *truth, w)
+        assert gain == pytest.approx(best, rel=1e-8, abs=1e-9)
+        importance[tree.feature[node]] += gain / len(time)
+        if not (columns[tree.feature[node]] == MISSING).any():
+            assert tree.missing_left[node] == (left.sum() > (~left).sum())
+    np.testing.assert_allclose(tree.importance, importance, rtol=1e-7, atol=1e-9)
+
+
+SETTINGS = [
+    (NO_LIMIT, 2, 1, 0.0),
+    (NO_LIMIT, 20, 1, 0.05),
+    (NO_LIMIT, 2, 7, 0.0),
+    (NO_LIMIT, 2, 1, 0.25),
+    (3, 10, 3, 0.1),
+    (0, 2, 1, 0.0),
+]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("limits", SETTINGS)
+def test_a_tree_splits_best_while_it_should_and_only_then(criterion, weighted, limits):
+    rng = np.random.default_rng([criterion, weighted])
+    max_depth, min_samples_split, min_samples_leaf, fraction = limits
+    tree, time, event, weight = grow(
+        rng,
+        criterion,
+        n=60,
+        weighted=weighted,
+        max_depth=max_depth,
+        min_samples_split=min_samples_split,
+        min_samples_leaf=min_samples_leaf,
+        min_child_fraction=fraction,
+    )
+    assert_well_formed(tree)
+    assert (tree.n_nodes > 1) == (max_depth > 0)
+    assert_grown_greedily(tree, time, event, weight, criterion, *limits)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("limits", SETTINGS)
+def test_every_node_obeys_the_limits_when_features_are_drawn(criterion, limits):
+    max_depth, min_samples_split, min_samples_leaf, fraction = limits
+    for seed in range(3):
+        tree, *_ = grow(
+            np.random.default_rng(seed),
+            criterion,
+            n=200,
+            n_candidates=1,
+            max_depth=max_depth,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_child_fraction=fraction,
+            seed=seed,
+        )
+        assert_well_formed(tree)
+        assert tree.depths().max() <= max_depth
+        sizes = [len(rows) for rows in tree.rows_of_nodes()]
+        assert min(sizes) >= min_samples_leaf
+        for node in np.flatnonzero(tree.feature != LEAF):
+            assert sizes[node] >= min_samples_split
+            assert min(sizes[tree.left[node]], sizes[tree.left[node] + 1]) >= fraction * sizes[node]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_sit_in_the_leaf_that_a_plain_traversal_finds(weighted):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        tree, *_ = grow(rng, n=150, weighted=weighted, n_candidates=2, seed=seed)
+        expected = [tree.path(tree.codes[:, row])[-1] for row in range(150)]
+        assert tree.node_of_row.tolist() == expected
+        assert tree.find_nodes(tree.codes, np.arange(150, dtype=np.int32)).tolist() == expected
+        # Rows that the tree has never seen, with codes it has never seen, in any order.
+        others = rng.integers(0, 256, (4, 90)).astype(np.uint8)
+        rows = rng.integers(0, 90, 40).astype(np.int32)
+        expected = [tree.path(others[:, row])[-1] for row in rows]
+        assert tree.find_nodes(others, rows).tolist() == expected
+
+
+def test_the_seed_decides_which_features_are_tried():
+    def arrays(seed):
+        return grow(np.random.default_rng(0), n=150, n_candidates=1, seed=seed)[0].arrays()
+
+    for a, b in zip(arrays(1), arrays(1), strict=True):
+        assert np.array_equal(a, b)
+    assert len({arrays(seed)[0].tobytes() for seed in range(10)}) > 5
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_a_tree_of_hardly_any_rows_is_a_tree(n):
+    codes = np.arange(3 * n, dtype=np.uint8).reshape(3, n)
+    time, event = np.arange(n, dtype=float), np.ones(n, bool)
+    tree = Tree(codes, np.zeros(3, bool), time, event, None)
+    assert tree.n_nodes == (3 if n == 2 else 1)
+    assert len(tree.node_of_row) == n
+
+
+def test_missing_values_follow_the_larger_child_where_a_node_saw_none():
+    time, event = np.arange(30.0), np.ones(30, bool)
+    for n_left in (10, 20):
+        codes = (np.arange(30) >= n_left).astype(np.uint8)[None]
+        tree = Tree(codes, np.zeros(1, bool), time, event, None, VARIANCE)
+        assert tree.n_nodes == 3
+        missing = tree.find_nodes(np.array([[MISSING]], np.uint8), np.zeros(1, np.int32))
+        larger = tree.left[0] + (n_left == 10)
+        assert missing == [larger]
+
+
+def test_the_tables_of_subsets_grow_with_the_tree():
+    rng = np.random.default_rng(4)
+    n = 300
+    codes = rng.integers(0, 200, (2, n)).astype(np.uint8)
+    time, event = np.arange(n, dtype=float), np.ones(n, bool)
+    tree = Tree(codes, np.ones(2, bool), time, event, None, QUANTILE)
+    assert len(tree.subsets) > 16
+    assert_well_formed(tree)
+    assert tree.node_of_row.tolist() == [tree.path(codes[:, row])[-1] for row in range(n)]
+
+
+# Numba freezes BLOCK_ROWS when it compiles, so copying is switched off by the other rule: it
+# is not done if features are many and few of them are tried at a node. Features that do not
+# vary are never tried, so they make the difference without a part in any split.
+
+
+@pytest.mark.parametrize(
+    ("criterion", "weighted"),
+    [(CENSORED_QUANTILE, False), (CENSORED_QUANTILE, True), (VARIANCE, False), (LOGRANK, True)],
+)
+def test_copying_deep_nodes_changes_nothing(criterion, weighted):
+    n, n_varying = 2 * BLOCK_ROWS + 500, 2
+    rng = np.random.default_rng([criterion, weighted])
+    codes, time, event, weight = make_table(rng, n=n, n_features=n_varying, n_codes=8, missing=0.05)
+    time = time + np.sort(rng.random(n))
+    n_features = COPIED_PER_CANDIDATE * n_varying + 1
+    codes = np.vstack([codes, np.full((n_features - n_varying, n), 3, np.uint8)])
+    weight = weight if weighted else None
+
+    def tree(n_candidates):
+        settings = {"min_samples_leaf": 25, "min_child_fraction": 0.05}
+        return Tree(
+            codes, np.zeros(n_features, bool), time, event, weight, criterion,
+            n_candidates, **settings,
+        )  # fmt: skip
+
+    read_in_place, copied = tree(n_varying), tree(n_varying + 1)
+    sizes = [len(rows) for rows in copied.rows_of_nodes()]
+    inner = copied.feature != LEAF
+    # Nodes above the limit, several blocks, and splits within them.
+    assert sum(size > BLOCK_ROWS for size in sizes) >= 2
+    assert sum(size <= BLOCK_ROWS for size, split in zip(sizes, inner, strict=True) if split) > 20
+    for a, b in zip(read_in_place.arrays(), copied.arrays(), strict=True):
+        assert np.array_equal(a, b)
+    assert copied.node_of_row.tolist() == [copied.path(codes[:, row])[-1] for row in range(n)]
+
+
+def test_nodes_of_a_copied_block_are_split_best_too():
+    n = BLOCK_ROWS + 400
+    rng = np.random.default_rng(11)
+    codes, time, event, weight = make_table(rng, n=n, n_features=2, n_codes=5, missing=0.05)
+    # Few distinct times keep the exact twin fast.
+    tree = Tree(codes, np.zeros(2, bool), time, event, weight, VARIANCE, min_samples_leaf=300)
+    assert (tree.feature != LEAF).sum() >= 3
+    assert_grown_greedily(tree, time, event, weight, VARIANCE, NO_LIMIT, 2, 300, 0.0)
+
+
+def sort_into_leaves(tree, codes):
+    """Drop other rows into a grown tree and prune it, as an honest tree does."""
+    rows = np.arange(codes.shape[1], dtype=np.int32)
+    nodes = tree.find_nodes(codes, rows)
+    size = prune_empty(tree.feature, tree.code, tree.missing_left, tree.left, nodes)
+    return rows, nodes, size
+
+
+def reachable(tree):
+    found, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if tree.feature[node] != LEAF:
+            waiting += [int(tree.left[node]), int(tree.left[node]) + 1]
+    return found
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 30]))
+def test_a_pruned_tree_has_no_empty_leaf_and_keeps_rows_where_they_are_found(seed, n_rows):
+    rng = np.random.default_rng(seed)
+    tree, *_ = grow(rng, n=60, n_candidates=2, seed=seed)
+    codes = rng.choice([0, 1, 2, 3, 4, 5, 30, 60, 150, MISSING], (4, n_rows)).astype(np.uint8)
+    together = [tree.path(codes[:, row])[-1] for row in range(n_rows)]
+    rows, nodes, size = sort_into_leaves(tree, codes)
+
+    assert np.array_equal(nodes, tree.find_nodes(codes, rows))
+    assert nodes.tolist() == [tree.path(codes[:, row])[-1] for row in range(n_rows)]
+    through = [len(r) for r in tree.rows_of_nodes(codes)]
+    for node in reachable(tree):
+        assert through[node] > 0
+        assert size[node] == through[node]
+    # Pruning moves leaves up; it neither joins nor parts rows.
+    for a in range(n_rows):
+        for b in range(a):
+            assert (together[a] == together[b]) == (nodes[a] == nodes[b])
+
+
+def test_a_tree_whose_rows_all_go_one_way_is_pruned_to_its_root():
+    tree, *_ = grow(np.random.default_rng(0))
+    assert tree.n_nodes > 10
+    _, nodes, _ = sort_into_leaves(tree, np.repeat(tree.codes[:, :1], 5, axis=1))
+    assert tree.feature[0] == LEAF
+    assert nodes.tolist() == [0] * 5
+
+
+def test_pruning_leaves_a_full_tree_alone():
+    tree, *_ = grow(np.random.default_rng(1))
+    before = [array.copy() for array in tree.arrays()]
+    _, nodes, _ = sort_into_leaves(tree, tree.codes)
+    assert np.array_equal(nodes, tree.node_of_row)
+    for a, b in zip(before, tree.arrays(), strict=True):
+        assert np.array_equal(a, b)
+
+
+@given(st.integers(0, 10**6))
+def test_leaves_list_their_rows_ascending(seed):
+    tree, *_ = grow(np.random.default_rng(seed), n=50, n_candidates=1, seed=seed)
+    is_leaf = tree.feature == LEAF
+    inner_left = tree.left[~is_leaf].copy()
+    offsets, members = list_leaves(tree.feature, tree.left, tree.node_of_row)
+    assert np.array_equal(tree.left[~is_leaf], inner_left)
+    assert tree.left[is_leaf].tolist() == list(range(is_leaf.sum()))
+    assert len(offsets) == is_leaf.sum() + 1
+    for node in np.flatnonzero(is_leaf):
+        leaf = tree.left[node]
+        rows = members[offsets[leaf] : offsets[leaf + 1]]
+        assert rows.tolist() == np.flatnonzero(tree.node_of_row == node).tolist()
+    assert offsets[0] == 0
+    assert offsets[-1] == len(members) == 50
