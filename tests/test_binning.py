@@ -118,6 +118,7 @@ def test_heavy_ties_never_make_a_bin_larger_than_they_must(seed, max_bins):
     assert len(np.unique(column)) > MAX_BINS
     edges = column_edges(column, max_bins)
     assert 1 <= len(edges) <= max_bins - 1
+    assert (np.diff(edges) > 0).all()
     codes = encode(column[:, None], [edges])[0]
     for code in np.unique(codes):
         inside = column[codes == code]

@@ -245,7 +245,7 @@ def test_the_leaf_half_of_an_honest_tree_never_chooses_a_split():
     sampling = make_sampling(order)
 
     def splits(rows, tree):
-        grown = grow_tree(*rows, *sampling, *make_growing(), np.uint64(SEED), tree)
+        grown = grow_tree(rows, sampling, make_growing(), SEED, tree)
         return [array.tolist() for array in grown[:3]]
 
     for tree in range(4):
@@ -289,7 +289,7 @@ def test_importance_is_the_sum_over_trees():
     rows, order = make_rows()
     rows.codes[3] = 7
     sampling, growing = make_sampling(order), make_growing()
-    trees = [grow_tree(*rows, *sampling, *growing, np.uint64(SEED), t) for t in range(20)]
+    trees = [grow_tree(rows, sampling, growing, SEED, t) for t in range(20)]
     found = grow_forest(rows, sampling, growing, 20, SEED, 1).importance
     np.testing.assert_allclose(found, sum(tree[-1] for tree in trees))
     assert (found[:3] > 0).all()

@@ -16,7 +16,7 @@ from cqrf.metrics import (
     censored_quantile_loss,
     marginal_weights,
     quantile_loss,
-    seen_probability,
+    uncensored_until,
 )
 from cqrf.target import Target, pair, read_target
 
@@ -71,7 +71,7 @@ def test_the_quantile_has_the_smallest_mean_loss(tau):
     assert candidates[np.argmin(losses)] == np.quantile(time, tau, method="inverted_cdf")
 
 
-# Probability of having been seen
+# Survival of the censoring
 
 
 def test_marginal_weights_are_one_row_that_sums_to_one():
@@ -85,86 +85,81 @@ def test_marginal_weights_are_one_row_that_sums_to_one():
     assert weights.values.tolist() == [0.25, 0.75]
 
 
-def seen_by_loops(train, time):
-    """G just before a time: product over the censorings before it, events first at ties."""
-    g = 1.0
+def censoring_survival_by_loops(train):
+    """G after each time: events come first at a tie."""
+    g, steps = 1.0, {}
     for now in sorted(set(train.time.tolist())):
-        if now >= time:
-            break
         at_risk = sum(1 for t in train.time if t >= now)
         died = sum(1 for t, e in zip(train.time, train.event, strict=True) if t == now and e)
         lost = sum(1 for t, e in zip(train.time, train.event, strict=True) if t == now and not e)
         if lost:
             g *= 1 - lost / (at_risk - died)
-    return g
+        steps[now] = g
+    return steps
 
 
 @pytest.mark.parametrize("n_times", [None, 6], ids=["distinct", "tied"])
-def test_seen_probability_equals_loops(n_times):
+def test_the_survival_of_censoring_equals_loops(n_times):
     rng = np.random.default_rng(2)
     for _ in range(20):
-        train, test = (random_target(rng, 40, n_times=n_times) for _ in range(2))
-        expected = [max(FLOOR, seen_by_loops(train, t)) for t in test.time]
-        assert_allclose(seen_probability(train, test), expected, rtol=1e-12)
+        train = random_target(rng, 40, n_times=n_times)
+        steps = censoring_survival_by_loops(train)
+        curve = uncensored_until(train)
+        assert_allclose(curve(list(steps)), list(steps.values()), rtol=1e-12, atol=1e-14)
+        assert curve(train.time.min() - 1) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_seen_probability_equals_lifelines_and_scikit_survival_just_before_each_time(seed):
-    rng = np.random.default_rng(seed)
-    train = random_target(rng, 200, n_times=30)
-    test = random_target(rng, 100, n_times=30)
+def test_the_survival_of_censoring_equals_lifelines_and_scikit_survival(seed):
+    train = random_target(np.random.default_rng(seed), 200, n_times=30)
     # lifelines takes no account of what else happens at a tie: events go a little earlier.
     fitter = KaplanMeierFitter().fit(train.time - 0.25 * train.event, ~train.event)
-    by_lifelines = fitter.survival_function_at_times(test.time - 0.5).to_numpy()
+    grid = np.arange(0.5, 32.0, 0.5)
+    curve = uncensored_until(train)
+    expected = fitter.survival_function_at_times(grid).to_numpy()
+    assert_allclose(curve(grid), expected, rtol=1e-9, atol=1e-12)
     at, values = kaplan_meier_estimator(train.event, train.time, reverse=True)
-    before = np.searchsorted(at, test.time, side="left")
-    by_sksurv = np.concatenate([[1.0], values])[before]
-    found = seen_probability(train, test)
-    assert_allclose(found, np.maximum(by_lifelines, FLOOR), rtol=1e-9)
-    assert_allclose(found, np.maximum(by_sksurv, FLOOR), rtol=1e-9)
+    assert_allclose(curve(at), values, rtol=1e-9, atol=1e-12)
 
 
-def test_a_censoring_at_the_same_time_does_not_make_an_event_less_likely_to_be_seen():
-    train = pair([1.0, 2.0, 2.0, 3.0], [1, 1, 0, 1])
-    assert_allclose(seen_probability(train, train), [1, 1, 1, 1 / 2])
-
-
-def test_no_event_counts_for_more_than_the_floor_allows():
-    time = np.arange(1.0, 101.0)
-    event = np.zeros(100, dtype=bool)
-    event[-1] = True
-    target = Target(time, event)
-    assert_allclose(seen_probability(target, target)[-1], FLOOR)
-    assert_allclose(seen_probability(target, target)[50], 0.5)
-
-
-def test_under_left_censoring_a_time_is_seen_unless_something_above_hid_it():
-    rng = np.random.default_rng(3)
-    for n_times in (None, 6):
-        train, test = (random_target(rng, 50, n_times=n_times) for _ in range(2))
-        mirrored = [Target(-target.time, target.event) for target in (train, test)]
-        assert_array_equal(
-            seen_probability(*mirrored, censoring="left"), seen_probability(train, test)
-        )
+def test_the_survival_of_left_censoring_is_that_of_negated_times():
+    train = random_target(np.random.default_rng(3), 50, n_times=6)
+    left = uncensored_until(Target(-train.time, train.event), censoring="left")
+    assert_array_equal(left.times, uncensored_until(train).times)
+    assert_array_equal(left.values, uncensored_until(train).values)
 
 
 def test_a_training_weight_is_as_many_training_rows():
     rng = np.random.default_rng(4)
-    train, test = (random_target(rng, 30, n_times=8) for _ in range(2))
+    train = random_target(rng, 30, n_times=8)
     copies = rng.integers(0, 4, size=30)
     repeated = Target(np.repeat(train.time, copies), np.repeat(train.event, copies))
-    weighted = seen_probability(train, test, train_weight=copies.astype(float))
-    assert_allclose(weighted, seen_probability(repeated, test), rtol=1e-12)
+    weighted = uncensored_until(train, train_weight=copies.astype(float))
+    grid = np.arange(0, 10, 0.5)
+    assert_allclose(weighted(grid), uncensored_until(repeated)(grid), rtol=1e-12, atol=1e-14)
 
 
 def test_rows_that_enter_late_are_at_risk_of_censoring_after_their_entry_only():
     train = pair([2.0, 3.0, 4.0], [0, 1, 1], [0.0, 2.0, 1.0])
-    test = pair([2.0, 4.0], [1, 1])
     # When the first is lost at 2, only it and the last are there: the second enters after 2.
-    assert_allclose(seen_probability(train, test), [1.0, 0.5])
+    assert_allclose(uncensored_until(train)([1.0, 2.0, 4.0]), [1.0, 0.5, 0.5])
 
 
 # Censored quantile loss
+
+
+def censored_loss_by_loops(steps, test, predicted, tau, copies=None):
+    """Loss of min(q, h) for min(T, h), rows weighted by 1 / G just before."""
+    horizon = min((t for t, g in steps.items() if g < FLOOR), default=np.inf)
+    total = weights = 0.0
+    for i in range(len(test.time)):
+        time = min(test.time[i], horizon)
+        if test.event[i] or test.time[i] >= horizon:
+            g = min([1.0, *(g for t, g in steps.items() if t < time)])
+            weight = (1 if copies is None else copies[i]) / g
+            total += weight * check_loss(time, min(predicted[i], horizon), tau)
+            weights += weight
+    return total / weights
 
 
 def test_without_censoring_it_is_the_plain_mean():
@@ -178,6 +173,22 @@ def test_without_censoring_it_is_the_plain_mean():
         assert_allclose(loss, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_times", [None, 7], ids=["distinct", "tied"])
+@pytest.mark.parametrize("censored_share", [0.2, 0.5, 0.9])
+def test_it_equals_loops(censored_share, n_times):
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        train, test = (random_target(rng, 50, censored_share, n_times) for _ in range(2))
+        predicted = rng.uniform(0, test.time.max() * 1.2, size=(50, 4))
+        steps = censoring_survival_by_loops(train)
+        expected = [
+            censored_loss_by_loops(steps, test, predicted[:, k], tau)
+            for k, tau in enumerate(LEVELS)
+        ]
+        loss = censored_quantile_loss(train, test, predicted, LEVELS)
+        assert_allclose(loss, expected, rtol=1e-10)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_it_equals_loops_with_the_weights_of_lifelines(seed):
     rng = np.random.default_rng(seed)
@@ -185,16 +196,11 @@ def test_it_equals_loops_with_the_weights_of_lifelines(seed):
     test = random_target(rng, 80, n_times=25)
     predicted = rng.uniform(0, 25, size=(80, 4))
     fitter = KaplanMeierFitter().fit(train.time - 0.25 * train.event, ~train.event)
-    expected = []
-    for k, tau in enumerate(LEVELS):
-        total = weights = 0.0
-        for i in range(80):
-            if test.event[i]:
-                seen = fitter.survival_function_at_times([test.time[i] - 0.5]).iloc[0]
-                weight = 1 / max(seen, FLOOR)
-                total += weight * check_loss(test.time[i], predicted[i, k], tau)
-                weights += weight
-        expected.append(total / weights)
+    times = np.arange(1.0, 26.0)
+    steps = dict(zip(times, fitter.survival_function_at_times(times), strict=True))
+    expected = [
+        censored_loss_by_loops(steps, test, predicted[:, k], tau) for k, tau in enumerate(LEVELS)
+    ]
     loss = censored_quantile_loss(train, test, predicted, LEVELS)
     assert_allclose(loss, expected, rtol=1e-9)
 
@@ -206,8 +212,72 @@ def test_a_censored_row_counts_only_through_the_weights_of_others():
     assert_allclose(censored_quantile_loss(train, train, wild, [0.5]), [(0 * 1 + 0.5 * 2) / 3])
 
 
+def test_a_censoring_at_the_same_time_does_not_make_an_event_less_likely_to_be_seen():
+    train = pair([1.0, 2.0, 2.0, 3.0], [1, 1, 0, 1])
+    # The events at 1 and 2 stand for themselves, the one at 3 for two rows.
+    predicted = np.array([[1.0], [1.0], [1.0], [3.0]])
+    assert_allclose(censored_quantile_loss(train, train, predicted, [0.5]), [0.5 / 4])
+
+
+def late_censoring():
+    """Ten rows at 1 to 10, where all but the first and the eighth are censored."""
+    return pair(np.arange(1.0, 11.0), [1, 0, 0, 0, 0, 0, 0, 1, 0, 0])
+
+
+def test_rows_that_reach_the_horizon_are_known_whether_censored_or_not():
+    # G is 1, 8/9, ... 3/9 from 7 on, 3/18 from 9 on and 0 from 10 on, below the floor: h = 10.
+    train = late_censoring()
+    test = pair([8.0, 12.0, 15.0, 9.5], [1, 1, 0, 0])
+    predicted = np.array([[6.0], [4.0], [11.0], [1.0]])
+    weight = np.array([1 / (3 / 9), 1 / (3 / 18), 1 / (3 / 18), 0])
+    loss = 0.5 * np.array([8 - 6, 10 - 4, 10 - 10, 0])
+    assert_allclose(
+        censored_quantile_loss(train, test, predicted, [0.5]), [weight @ loss / weight.sum()]
+    )
+
+
+@pytest.mark.parametrize("censoring", ["right", "left"])
+def test_an_infinite_quantile_lies_at_the_horizon(censoring):
+    sign = 1.0 if censoring == "right" else -1.0
+    target = late_censoring()
+    target = Target(sign * target.time, target.event)
+    finite, infinite = (np.full((10, 2), sign * q) for q in (10.0, np.inf))
+    losses = [
+        censored_quantile_loss(target, target, q, [0.2, 0.9], censoring=censoring)
+        for q in (finite, infinite)
+    ]
+    assert_array_equal(*losses)
+    assert (losses[0] > 0).all()
+
+
+def test_a_quantile_that_is_infinite_before_the_horizon_or_nan_is_refused():
+    uncensored = pair([1.0, 2.0], [1, 1])
+    message = "predicted quantiles must not be NaN, nor infinite before the horizon"
+    for target, bad in (
+        (uncensored, np.inf),
+        (uncensored, np.nan),
+        (late_censoring(), -np.inf),
+        (late_censoring(), np.nan),
+    ):
+        predicted = np.full((len(target.time), 1), 1.5)
+        predicted[1] = bad
+        with pytest.raises(ValueError, match=message):
+            censored_quantile_loss(target, target, predicted, [0.5])
+
+
+@pytest.mark.parametrize("n_times", [None, 7], ids=["distinct", "tied"])
+def test_left_censoring_is_the_mirrored_problem(n_times):
+    rng = np.random.default_rng(7)
+    train, test = (random_target(rng, 60, n_times=n_times) for _ in range(2))
+    predicted = rng.uniform(0, 3, size=(60, 4))
+    right = censored_quantile_loss(train, test, predicted, LEVELS)
+    mirrored = [Target(-target.time, target.event) for target in (train, test)]
+    left = censored_quantile_loss(*mirrored, -predicted, 1 - LEVELS, censoring="left")
+    assert_allclose(left, right, rtol=1e-12)
+
+
 def test_sample_weights_weigh_the_rows_of_the_test():
-    rng = np.random.default_rng(6)
+    rng = np.random.default_rng(8)
     train, test = (random_target(rng, 40, n_times=9) for _ in range(2))
     predicted = rng.uniform(0, 9, size=(40, 4))
     copies = rng.integers(0, 3, size=40)
@@ -220,22 +290,40 @@ def test_sample_weights_weigh_the_rows_of_the_test():
     )
 
 
-def test_without_any_event_there_is_no_loss():
-    train = pair([1.0, 2.0], [1, 0])
+def test_train_weights_weigh_the_rows_that_the_censoring_is_learnt_from():
+    rng = np.random.default_rng(9)
+    train, test = (random_target(rng, 40, n_times=9) for _ in range(2))
+    predicted = rng.uniform(0, 9, size=(40, 4))
+    copies = rng.integers(0, 3, size=40)
+    repeated = Target(np.repeat(train.time, copies), np.repeat(train.event, copies))
+    weighted = censored_quantile_loss(
+        train, test, predicted, LEVELS, train_weight=copies.astype(float)
+    )
+    assert_allclose(weighted, censored_quantile_loss(repeated, test, predicted, LEVELS), rtol=1e-12)
+    assert not np.allclose(weighted, censored_quantile_loss(train, test, predicted, LEVELS))
+
+
+def test_where_no_row_is_known_there_is_no_loss():
+    train = pair([1.0, 2.0], [0, 1])
     test = pair([1.0, 2.0], [0, 0])
-    with pytest.raises(ValueError, match="y has no event: a quantile loss needs at least one"):
+    message = "no row of y has an event or reaches the horizon"
+    with pytest.raises(ValueError, match=message):
         censored_quantile_loss(train, test, np.ones((2, 1)), [0.5])
-    with pytest.raises(ValueError, match="y has no event"):
-        censored_quantile_loss(train, train, np.ones((2, 1)), [0.5], sample_weight=[0, 1])
+    with pytest.raises(ValueError, match=message):
+        censored_quantile_loss(train, train, np.ones((2, 1)), [0.5], sample_weight=[1, 0])
+
+
+def simulate(rate, seed, censoring):
+    """Many rows of one covariate, mirrored for left censoring: what is seen, and what is not."""
+    simulation = make_aft(40_000, 1, censoring_rate=rate, random_state=seed)
+    sign = 1.0 if censoring == "right" else -1.0
+    seen = read_target(simulation.y)
+    return Target(sign * seen.time, seen.event), sign * simulation.latent
 
 
 @pytest.mark.parametrize("censoring", ["right", "left"])
 def test_in_the_long_run_it_is_the_loss_on_the_latent_times(censoring):
-    simulation = make_aft(40_000, 1, censoring_rate=0.12, random_state=7)
-    sign = 1.0 if censoring == "right" else -1.0
-    seen = read_target(simulation.y)
-    target = Target(sign * seen.time, seen.event)
-    latent = sign * simulation.latent
+    target, latent = simulate(0.12, 7, censoring)
     assert 0.25 < 1 - target.event.mean() < 0.4
     predicted = np.tile(np.quantile(latent, LEVELS), (len(latent), 1))
     truth = quantile_loss(latent[:, np.newaxis], predicted, LEVELS).mean(axis=0)
@@ -247,8 +335,22 @@ def test_in_the_long_run_it_is_the_loss_on_the_latent_times(censoring):
         assert np.abs(naive / truth - 1).max() > 0.1
 
 
+@pytest.mark.parametrize("censoring", ["right", "left"])
+def test_in_the_long_run_heavy_censoring_leaves_the_loss_up_to_the_horizon(censoring):
+    rate = 0.4
+    target, latent = simulate(rate, 8, censoring)
+    assert 1 - target.event.mean() > 0.5
+    horizon = -np.log(FLOOR) / rate  # where the true G = exp(-rate t) has fallen to the floor
+    predicted = np.tile(np.quantile(latent, LEVELS), (len(latent), 1))
+    latent, cut = (np.clip(times, -horizon, horizon) for times in (latent, predicted))
+    assert 0.1 < (np.abs(latent) == horizon).mean() < 0.5
+    truth = quantile_loss(latent[:, np.newaxis], cut, LEVELS).mean(axis=0)
+    loss = censored_quantile_loss(target, target, predicted, LEVELS, censoring=censoring)
+    assert_allclose(loss, truth, rtol=0.04)
+
+
 def test_in_the_long_run_better_quantiles_have_the_smaller_loss():
-    X, y, _, quantile = make_aft(20_000, 1, censoring_rate=0.15, random_state=8)
+    X, y, _, quantile = make_aft(20_000, 1, censoring_rate=0.15, random_state=9)
     target = read_target(y)
     good = quantile(X, LEVELS)
     best = censored_quantile_loss(target, target, good, LEVELS)

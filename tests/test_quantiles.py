@@ -93,10 +93,14 @@ def estimating_equation(method, time, event, weight, tau, n_neighbors=None):
 
 
 def root_by_loops(method, time, event, weight, tau, n_neighbors=None):
-    """First candidate with S_n >= 0; None where that is 0 = 0, which says nothing."""
+    """First candidate with S_n >= 0; where that is 0 = 0, the survival curve decides."""
+    steps = kaplan_meier(time, event, weight)
     for q, s_n, g in estimating_equation(method, time, event, weight, tau, n_neighbors):
-        if s_n >= -CLOSE:
-            return q if g > 0 else None
+        if g == 0 == s_n:
+            if steps[max(t for t in steps if t <= q)] <= 1 - tau + CLOSE:
+                return q
+        elif s_n >= -CLOSE:
+            return q
     return np.inf
 
 
@@ -248,7 +252,7 @@ def test_root_with_neighbours_equals_loops(n_neighbors):
             count = round(n_neighbors * len(time))
         solved = solve([weight], time, event, LEVELS, "knn", n_neighbors)
         for tau, q in zip(LEVELS, solved[0], strict=True):
-            assert root_by_loops("knn", time, event, weight, tau, count) in (q, None)
+            assert root_by_loops("knn", time, event, weight, tau, count) == q
 
 
 def test_root_with_one_marginal_curve_equals_loops():
@@ -257,7 +261,7 @@ def test_root_with_one_marginal_curve_equals_loops():
         time, event, weight = random_sample(rng)
         solved = solve([weight], time, event, LEVELS, "km")
         for tau, q in zip(LEVELS, solved[0], strict=True):
-            assert root_by_loops("km", time, event, weight, tau) in (q, None)
+            assert root_by_loops("km", time, event, weight, tau) == q
 
 
 def test_km_looks_at_all_training_rows():
@@ -344,7 +348,11 @@ def test_argmin_is_closest_to_zero_among_its_candidates(method):
         solved = solve([weight], time, event, LEVELS, method, 4, "argmin")
         for tau, q in zip(LEVELS, solved[0], strict=True):
             equation = estimating_equation(method, time, event, weight, tau, 4)
-            distance = {t: abs(s) for t, s, _ in equation if t in candidates and t <= last}
+            distance = {
+                t: abs(s)
+                for t, s, g in equation
+                if t in candidates and t <= last and not g == s == 0
+            }
             if distance:
                 assert distance[q] <= min(distance.values()) + CLOSE
             else:
@@ -648,8 +656,6 @@ def test_a_sample_weight_is_as_many_equal_rows(method, n_neighbors, censoring):
     choices = {"n_neighbors": n_neighbors, "censoring": censoring}
     for _ in range(40):
         time, event, weight = (np.array(c) for c in random_sample(rng, n=15))
-        if method == "knn":  # which row is the k-th must not hang on a tie of weights
-            weight = weight * (1 + rng.random(15))
         copies = rng.integers(1, 4, size=15)
         once = solve([weight], time, event, LEVELS, method, **choices, sample_weight=copies)
         rows = [np.repeat(column, copies) for column in (weight, time, event)]
@@ -809,3 +815,24 @@ def test_times_and_events_are_checked():
     refuse("time is nan in row 1", time=[1.0, np.nan, 3.0, 4.0])
     refuse("found .*2.* in row 3", event=[1, 0, 1, 2])
     refuse("time has 3 rows but event has 4", time=[1.0, 2.0, 3.0])
+
+
+def test_an_event_and_a_censoring_tied_at_the_end_hide_what_lies_beyond():
+    """There both terms of the equation vanish: 0 = 0 is no solution."""
+    weight, time, event = np.full((1, 4), 0.25), [1, 2, 3, 3], [1, 1, 1, 0]
+    levels = [0.1, 0.5, 0.75, 0.9]
+    for method, count in (("beran", None), ("km", None), ("knn", 4), ("knn", None)):
+        solved = solve_quantiles(weight, time, event, levels, method, count, unidentified="nan")
+        np.testing.assert_array_equal(solved, [[1, 2, 3, np.nan]])
+        closest = solve_quantiles(weight, time, event, levels, method, count, "argmin")
+        assert (np.diff(closest) >= 0).all()
+
+
+def test_duplicate_entries_of_a_sparse_matrix_add_up():
+    entries = sparse.coo_array(([1.0] * 4, ([0] * 4, [0, 0, 1, 2])), shape=(1, 3))
+    doubled = sparse.csr_array((entries.data, entries.col, [0, 4]), shape=(1, 3))
+    arguments = ([1, 2, 3], [1, 0, 1], [0.4, 0.6], "knn", 1)
+    np.testing.assert_array_equal(
+        solve_quantiles(doubled, *arguments), solve_quantiles(entries.toarray(), *arguments)
+    )
+    assert doubled.nnz == 4

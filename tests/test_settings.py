@@ -105,7 +105,8 @@ def test_split_quantiles_lie_strictly_between_zero_and_one(split_quantiles):
         (np.int64(7), 20, 7),
         (1.0, 20, 20),
         (0.5, 20, 10),
-        (0.5, 7, 3),
+        (0.5, 7, 4),
+        (0.29, 100, 29),
         (0.01, 20, 1),
         (np.float32(0.25), 20, 5),
     ],
@@ -121,9 +122,9 @@ def test_a_count_of_features_lies_between_one_and_all(max_features):
     refuse("must lie between 1 and the 20 features", max_features=max_features)
 
 
-@pytest.mark.parametrize("max_features", [1.01, -0.1, np.nan, True, [3]])
+@pytest.mark.parametrize("max_features", [1.01, 0.0, -0.1, np.nan, True, [3]])
 def test_a_share_of_features_lies_between_zero_and_one(max_features):
-    refuse("must be a number from 0 to 1", max_features=max_features)
+    refuse("must be a number above 0 and at most 1", max_features=max_features)
 
 
 def test_an_unknown_name_for_max_features_is_told_the_known_ones():
@@ -201,9 +202,9 @@ def test_a_tree_draws_at_least_one(max_samples):
         read_sample_size(max_samples, 200, bootstrap=True)
 
 
-@pytest.mark.parametrize("max_samples", [1.01, -0.1, np.nan, True, "half", [3]])
+@pytest.mark.parametrize("max_samples", [1.01, 0.0, -0.1, np.nan, True, "half", [3]])
 def test_a_share_of_samples_lies_between_zero_and_one(max_samples):
-    message = re.escape(f"max_samples={max_samples!r} must be a number from 0 to 1")
+    message = re.escape(f"max_samples={max_samples!r} must be a number above 0 and at most 1")
     with pytest.raises(ValueError, match=message):
         read_sample_size(max_samples, 200, bootstrap=True)
 

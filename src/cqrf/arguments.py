@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def read_choice(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -31,6 +32,26 @@ def read_fraction(name: str, value: Any, low: float, high: float) -> float:
     if not is_number(value) or not low <= value <= high:
         raise ValueError(f"{name}={value!r} must be a number from {low:g} to {high:g}.")
     return float(value)
+
+
+def read_share(name: str, value: Any) -> float:
+    """The value as a float, if it lies in (0, 1]."""
+    if not is_number(value) or not 0 < value <= 1:
+        raise ValueError(f"{name}={value!r} must be a number above 0 and at most 1.")
+    return float(value)
+
+
+def read_floats(name: str, values: Any) -> NDArray[np.float64]:
+    """The values as an array of floats."""
+    array = np.asarray(values)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    try:
+        if array.dtype.kind == "O":
+            return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} must be numbers; found {array.dtype} values.")
 
 
 def read_flag(name: str, value: Any) -> bool:

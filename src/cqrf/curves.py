@@ -69,8 +69,12 @@ class StepCurves:
         return (self[query] for query in range(len(self)))
 
     def __call__(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Values of every curve at the given times."""
+        """Values of every curve at the given times; shape (n_queries,) for a single time."""
         at = np.asarray(times, dtype=np.float64)
+        if at.ndim > 1 or np.isnan(at).any():
+            raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
+        if at.ndim == 0:
+            return self(at[np.newaxis])[:, 0]
         order = np.argsort(at, kind="stable")
         values = np.empty((len(self), len(at)))
         values[:, order] = _evaluate(self.offsets, self.times, self.values, self.initial, at[order])

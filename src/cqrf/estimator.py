@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf.arguments import read_choice, read_count, read_flag, read_fraction
 from cqrf.curves import StepCurves
-from cqrf.forest import grow_tree
+from cqrf.growing.tree import grow_nodes
 from cqrf.model import Queries, fit_model
 from cqrf.quantiles import QuantileSolver, read_levels
 from cqrf.settings import read_bins, read_growing
@@ -183,7 +183,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             min_child_fraction=self.min_child_fraction,
             n_features=matrix.shape[1],
         )
-        if self.verbose and not grow_tree.signatures:
+        if self.verbose and not grow_nodes.signatures:
             print("preparing the kernels: compiled at the first fit ever, then read from a cache")
         model = fit_model(
             matrix,
@@ -298,7 +298,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     def max_quantile(self, X: Any) -> NDArray[np.float64]:
         """Largest level that can be estimated at each row of X.
 
-        Levels above it are hidden by censoring. Under left censoring: the smallest level.
+        Levels above it are hidden by censoring (the argmin rule gives a number for them all
+        the same). Under left censoring: the smallest level.
         """
         return self.model_.max_level(self._queries(X), self._solver(), self.n_jobs)
 

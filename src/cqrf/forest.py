@@ -122,11 +122,27 @@ def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8
 def _grow_batch(
     rows: Rows, sampling: Sampling, growing: Growing, seed: int, first: int, end: int
 ) -> list[tuple[NDArray[Any], ...]]:
-    return [grow_tree(*rows, *sampling, *growing, np.uint64(seed), t) for t in range(first, end)]
+    return [grow_tree(rows, sampling, growing, seed, number) for number in range(first, end)]
+
+
+def grow_tree(
+    rows: Rows, sampling: Sampling, growing: Growing, seed: int, number: int
+) -> tuple[NDArray[Any], ...]:
+    """Tree ``number``: its nodes, the ranks in its leaves, and the gain of each feature.
+
+    Three kernels rather than one: what a kernel calls is compiled with it, each time anew.
+    """
+    tree_seed = np.uint64(derive(np.uint64(seed), number))
+    split_ranks, leaf_ranks, *drawn = draw_rows(*rows, *sampling, tree_seed)
+    *nodes, node_of_row, importance = grow_nodes(*drawn, *growing, np.uint64(derive(tree_seed, 1)))
+    leaves = settle_rows(
+        rows.codes, rows.categorical, *nodes, node_of_row, split_ranks, leaf_ranks, sampling.honest
+    )
+    return *nodes, *leaves, importance
 
 
 @kernel
-def grow_tree(
+def draw_rows(
     codes,
     categorical,
     time,
@@ -138,53 +154,46 @@ def grow_tree(
     size,
     bootstrap,
     honest,
-    criterion,
-    levels,
-    n_candidates,
-    max_depth,
-    min_samples_split,
-    min_samples_leaf,
-    min_child_fraction,
-    seed,
-    number,
+    tree_seed,
 ):
-    """Tree ``number``: its rows, its nodes, and the ranks in its leaves."""
-    tree_seed = derive(seed, number)
+    """Ranks that choose a tree's splits and that fill its leaves, and what the first need."""
     draws = draw_units(derive(tree_seed, 0), n_units, size, bootstrap, honest)
-    ranks = rows_drawn(draws, unit_of_row, 1)
-    feature, code, missing_left, left, subsets, node_of_row, importance = grow_nodes(
-        take_columns(codes, ranks),
+    split_ranks = rows_drawn(draws, unit_of_row, 1)
+    leaf_ranks = rows_drawn(draws, unit_of_row, -1) if honest else split_ranks
+    return (
+        split_ranks,
+        leaf_ranks,
+        take_columns(codes, split_ranks),
         categorical,
-        take(time, ranks),
-        take(event, ranks),
-        take(weight, ranks),
-        criterion,
-        levels,
-        n_candidates,
-        max_depth,
-        min_samples_split,
-        min_samples_leaf,
-        min_child_fraction,
-        derive(tree_seed, 1),
-        take_first_at_risk(first_at_risk, ranks),
+        take(time, split_ranks),
+        take(event, split_ranks),
+        take(weight, split_ranks),
+        take_first_at_risk(first_at_risk, split_ranks),
     )
+
+
+@kernel
+def settle_rows(
+    codes,
+    categorical,
+    feature,
+    code,
+    missing_left,
+    left,
+    subsets,
+    node_of_row,
+    split_ranks,
+    leaf_ranks,
+    honest,
+):
+    """Fill the leaves; an honest tree loses the nodes of which one side stays empty."""
     if honest:
-        ranks = rows_drawn(draws, unit_of_row, -1)
         node_of_row = find_nodes(
-            codes, ranks, categorical, feature, code, missing_left, left, subsets
+            codes, leaf_ranks, categorical, feature, code, missing_left, left, subsets
         )
         prune_empty(feature, code, missing_left, left, node_of_row)
     leaf_offsets, members = list_leaves(feature, left, node_of_row)
-    return (
-        feature,
-        code,
-        missing_left,
-        left,
-        subsets,
-        leaf_offsets,
-        take(ranks, members),
-        importance,
-    )
+    return leaf_offsets, take(leaf_ranks, members)
 
 
 @kernel

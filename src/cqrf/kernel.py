@@ -12,10 +12,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-kernel = njit(nogil=True, cache=True, error_model="numpy")
+kernel = njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
 """Decorator of every compiled loop. No fastmath: sums decide splits and ties."""
 
-inlined = njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+inlined = njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, forceinline=True)
 """Decorator of the body of a hot loop, where a call would cost more than its work."""
 
 

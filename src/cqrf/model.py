@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
+from cqrf.arguments import read_floats
 from cqrf.binning import encode, find_edges, level_edges
 from cqrf.curves import StepCurves, step_curves
 from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
@@ -112,9 +113,7 @@ class Model:
         read = partial(self._step_curves, of_censoring=of_censoring)
         if times is None:
             return StepCurves.join(self.map(read, queries, n_jobs))
-        at = np.asarray(times, dtype=np.float64)
-        if at.ndim != 1 or np.isnan(at).any():
-            raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
+        at = np.atleast_1d(read_floats("times", times))
         return np.concatenate(self.map(lambda weights: read(weights)(at), queries, n_jobs))
 
     def restricted_mean(

@@ -6,9 +6,10 @@ over the candidates q = Y_i with w_i > 0, up to the last event among them (beyon
 terms may vanish together, which says nothing).
 
 root
-    The first candidate with S_n(q) >= 0. With Beran's G this is where the survival curve
-    S = H / G reaches 1 - tau. Monotone in tau; the ordinary weighted quantile where nothing
-    is censored. Where S_n stays below 0 the quantile cannot be estimated: inf.
+    The first candidate with S_n(q) >= 0 (0 = 0, where nobody is left, does not count). With
+    Beran's G this is where the survival curve S = H / G reaches 1 - tau. Monotone in tau; the
+    ordinary weighted quantile where nothing is censored. Where S_n stays below 0 the quantile
+    cannot be estimated: inf.
 argmin
     The candidate with the smallest |S_n(q)|, the first of equals: the paper's rule. With
     ``knn`` only neighbours are candidates, as in the paper.
@@ -76,7 +77,7 @@ def solve_quantiles(
     n_neighbors : int or float, optional
         For ``"knn"``: how many of the rows of largest weight to use, a count or a fraction
         of n_train; rows tied with the last are in, rows without weight are not. None: the
-        rows with more than the average weight 1 / n_train.
+        rows with more than the average weight 1 / n_train (all rows if none has).
     solver : {"root", "argmin"}
         How the quantile is read off the estimating equation.
     censoring : {"right", "left"}
@@ -267,7 +268,13 @@ def read_levels(quantiles: float | Sequence[float]) -> tuple[NDArray[np.float64]
 
 def _read_weights(weights: Any, order: NDArray[np.int32]) -> sparse.csr_array:
     """Weights with their columns in time order."""
-    rows = sparse.csr_array(weights, dtype=np.float64)
+    try:
+        rows = sparse.csr_array(weights, dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"weights must be a matrix of numbers, dense or sparse; found {type(weights).__name__}."
+        ) from error
+    rows.sum_duplicates()
     if rows.ndim != 2 or rows.shape[1] != len(order):
         raise ValueError(
             f"weights has shape {rows.shape}; it needs one column for each of the {len(order)} "
@@ -406,8 +413,10 @@ def _solve_rows(
             still_there = survival[i] * beran[i]
             g = beran[i] if method == BERAN else other[i]
             s = survival[i]
-            if method != BERAN:
-                s = still_there / g if g > 0.0 else (0.0 if still_there == 0.0 else 1.0)
+            if method != BERAN and g > 0.0:
+                s = still_there / g
+            elif method != BERAN and still_there > 0.0:
+                s = 1.0
             max_level[q] = max(max_level[q], 1.0 - s)
             if use_root:
                 while k < taus.shape[0] and s <= 1.0 - taus[k] + TOLERANCE:
@@ -415,7 +424,7 @@ def _solve_rows(
                     k += 1
                 if k == taus.shape[0] and k > 0:
                     break
-            else:
+            elif g > 0.0 or still_there > 0.0:
                 for j in range(taus.shape[0]):
                     distance = abs((1.0 - taus[j]) * g - still_there)
                     if distance < smallest[j]:
@@ -429,28 +438,23 @@ def mark_neighbors(row, weights, sample_weight, n_neighbors, total, marks):
     """Write the weight in a Kaplan-Meier curve of each row: 0 unless it is a neighbour.
 
     A row with sample weight s is s copies, which share its weight; ``total`` is the number
-    of all copies.
+    of all copies. Without a number of neighbours they are the rows of more than average
+    weight, or all if there are none.
     """
     n = row.shape[0]
-    least = 0.0
-    if sample_weight is None:
-        if 0.0 < n_neighbors < n:
-            last = n - np.int64(n_neighbors)
-            least = np.partition(weights, last)[last]
-        for i in range(n):
-            near = weights[i] >= least if n_neighbors > 0 else weights[i] > 1.0 / total
-            marks[i] = 1.0 if near else 0.0
-        return
     share = np.empty(n)
     for i in range(n):
-        share[i] = weights[i] / sample_weight[row[i]]
+        share[i] = weights[i] if sample_weight is None else weights[i] / sample_weight[row[i]]
+    least = (1.0 + TOLERANCE) / total
     if n_neighbors > 0:
         copies = 0.0
         for i in np.argsort(-share):
-            least = share[i]
-            copies += sample_weight[row[i]]
+            least = share[i] * (1.0 - TOLERANCE)
+            copies += 1.0 if sample_weight is None else np.float64(sample_weight[row[i]])
             if copies >= n_neighbors * (1.0 - TOLERANCE):
                 break
+    elif share.max() < least:
+        least = 0.0
     for i in range(n):
-        near = share[i] >= least if n_neighbors > 0 else share[i] > 1.0 / total
-        marks[i] = np.float64(sample_weight[row[i]]) if near else 0.0
+        mark = 1.0 if sample_weight is None else np.float64(sample_weight[row[i]])
+        marks[i] = mark if share[i] >= least else 0.0

@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from cqrf.arguments import is_count, read_choice, read_count, read_fraction
+from cqrf.arguments import (
+    is_count,
+    read_choice,
+    read_count,
+    read_floats,
+    read_fraction,
+    read_share,
+)
 from cqrf.binning import MAX_BINS
 from cqrf.forest import Growing
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
@@ -43,7 +50,9 @@ def read_growing(
         criterion=CRITERIA[read_choice("criterion", criterion, tuple(CRITERIA))],
         levels=_read_split_quantiles(criterion, split_quantiles),
         n_candidates=_read_max_features(max_features, n_features),
-        max_depth=UNLIMITED if max_depth is None else read_count("max_depth", max_depth, 1),
+        max_depth=min(
+            UNLIMITED, UNLIMITED if max_depth is None else read_count("max_depth", max_depth, 1)
+        ),
         min_samples_split=read_count("min_samples_split", min_samples_split, 2),
         min_samples_leaf=read_count("min_samples_leaf", min_samples_leaf, 1),
         min_child_fraction=read_fraction("min_child_fraction", min_child_fraction, 0.0, 0.5),
@@ -62,7 +71,7 @@ def read_sample_size(max_samples: Any, n_units: int, bootstrap: bool, unit: str 
                 "bootstrap a tree can draw each of them once."
             )
         return size
-    return max(1, int(read_fraction("max_samples", max_samples, 0.0, 1.0) * n_units))
+    return max(1, round(read_share("max_samples", max_samples) * n_units))
 
 
 def read_bins(max_bins: Any) -> int:
@@ -74,16 +83,19 @@ def read_bins(max_bins: Any) -> int:
 
 
 def _read_split_quantiles(criterion: str, split_quantiles: Any) -> tuple[float, ...]:
-    if criterion not in SPLIT_QUANTILES:
-        return (0.5,)
+    unused = (0.5,)
     if split_quantiles is None:
-        return SPLIT_QUANTILES[criterion]
-    levels = np.unique(np.asarray(split_quantiles, dtype=np.float64))
+        return SPLIT_QUANTILES.get(criterion, unused)
+    levels = np.unique(read_floats("split_quantiles", split_quantiles))
     if levels.size == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(
             f"split_quantiles={split_quantiles!r} must be levels strictly between 0 and 1."
         )
-    return tuple(float(level) for level in levels)
+    return tuple(float(level) for level in levels) if criterion in SPLIT_QUANTILES else unused
+
+
+def _read_max_depth(max_depth: Any) -> int:
+    return UNLIMITED if max_depth is None else min(UNLIMITED, read_count("max_depth", max_depth, 1))
 
 
 def _read_max_features(max_features: Any, n_features: int) -> int:
@@ -99,5 +111,4 @@ def _read_max_features(max_features: Any, n_features: int) -> int:
                 f"max_features={max_features} must lie between 1 and the {n_features} features."
             )
         return int(max_features)
-    share = read_fraction("max_features", max_features, 0.0, 1.0)
-    return max(1, int(share * n_features))
+    return max(1, round(read_share("max_features", max_features) * n_features))

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf.arguments import read_floats
+
 TARGET_FIELDS = [("event", "?"), ("time", "<f8")]
 
 
@@ -119,10 +121,7 @@ def pair(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> T
         )
     if np.iscomplexobj(raw_time):
         raise ValueError("Complex data not supported: time must be real numbers.")
-    try:
-        checked_time = raw_time.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"time must be numbers; found {raw_time.dtype} values.") from error
+    checked_time = read_floats("time", raw_time)
     bad = ~np.isfinite(checked_time)
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
@@ -158,7 +157,7 @@ def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int3
 
 def read_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
     """Weights of the rows, checked: finite, not negative, not all zero."""
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = read_floats("sample_weight", sample_weight)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
@@ -171,10 +170,14 @@ def read_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
 
 
 def first_at_risk(target: Target) -> NDArray[np.int32] | None:
-    """First rank at which each row is at risk, for a target in time order with entries."""
+    """First rank at which each row is at risk, for a target in time order.
+
+    None if all are there from the start.
+    """
     if target.entry is None:
         return None
-    return np.searchsorted(target.time, target.entry, side="right").astype(np.int32)
+    first = np.searchsorted(target.time, target.entry, side="right").astype(np.int32)
+    return first if first.any() else None
 
 
 def _read_structured(y: NDArray[np.void]) -> Target:
@@ -192,7 +195,7 @@ def _read_structured(y: NDArray[np.void]) -> Target:
 
 
 def _read_entry(entry: ArrayLike, time: NDArray[np.float64]) -> NDArray[np.float64]:
-    entries = np.asarray(entry, dtype=np.float64)
+    entries = read_floats("entry", entry)
     if entries.shape != time.shape:
         raise ValueError(f"entry has shape {entries.shape} but time has {time.shape}.")
     entries = np.where(np.isnan(entries), -np.inf, entries)
@@ -211,8 +214,8 @@ def _read_event(event: NDArray[Any]) -> NDArray[np.bool_]:
     if event.dtype.kind == "b":
         return event.astype(bool)
     try:
-        numbers = event.astype(np.float64)
-    except (TypeError, ValueError) as error:
+        numbers = read_floats("event", event)
+    except ValueError as error:
         raise ValueError(f"event must be True/False or 1/0; found {event.dtype} values.") from error
     odd = ~((numbers == 0) | (numbers == 1))
     if odd.any():

@@ -20,6 +20,7 @@ from cqrf.growing.labels import (
     MEAN,
     QUANTILE,
     VARIANCE,
+    VECTOR,
     label_node,
 )
 
@@ -39,6 +40,7 @@ class Node(NamedTuple):
     precision: np.ndarray
     survival_at: np.ndarray
     levels: np.ndarray
+    vectors: np.ndarray
 
 
 def write_labels(criterion, time, event, weight, rows=None, levels=LEVELS, used=None, entry=None):
@@ -53,6 +55,7 @@ def write_labels(criterion, time, event, weight, rows=None, levels=LEVELS, used=
     n, k = len(rows), len(levels)
     value, at_risk, ends = np.full(n, np.nan), np.full(n, np.nan), np.full(k + 1, -1)
     used = np.full(k, np.nan) if used is None else used
+    vectors = np.full((0 if entry is None else n, k), np.nan)
     means, precision, survival_at = (np.full(k + 1, np.nan) for _ in range(3))
     mixed, shape, mass = label_node(
         criterion,
@@ -69,8 +72,9 @@ def write_labels(criterion, time, event, weight, rows=None, levels=LEVELS, used=
         precision,
         survival_at,
         first,
+        vectors,
     )
-    return Node(mixed, shape, mass, value, ends, means, precision, survival_at, used)
+    return Node(mixed, shape, mass, value, ends, means, precision, survival_at, used, vectors)
 
 
 def row_labels(node, weights):
@@ -78,6 +82,8 @@ def row_labels(node, weights):
     n = len(node.value)
     if node.shape == MEAN:
         return node.value[:, None]
+    if node.shape == VECTOR:
+        return node.vectors
     labels = np.zeros((n, len(node.ends)))
     if node.shape == CLASSES:
         start = 0
@@ -105,9 +111,10 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
     """Labels by definition: (labels of shape (rows, labels), one over their variance).
 
     The labels are those of a row of weight 1. None where the node should not be split. A row
-    is at risk only after its entry.
+    is at risk only after its entry; what its label was expected to be at entry is taken off.
     """
-    entry = [-np.inf] * len(time) if entry is None else [float(since) for since in entry]
+    late = entry is not None
+    entry = [float(since) for since in entry] if late else [-np.inf] * len(time)
     time, event = [Fraction(float(t)) for t in time], [bool(d) for d in event]
     weight = [
         Fraction(1) if weight is None else Fraction(float(weight[i])) for i in range(len(time))
@@ -148,15 +155,19 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
             return None
         taus = [tau * (1 - end) for tau in taus]
     taus = [tau for tau in taus if end <= 1 - tau]
+    cuts = [min(t for t in survival if survival[t] <= 1 - tau) for tau in taus]
     labels = []
-    for y, died, _ in rows:
+    for (y, died, _), since in zip(rows, entry, strict=True):
         row = []
-        for tau in taus:
-            cut = min(t for t in survival if survival[t] <= 1 - tau)
-            if y > cut:
-                row.append(Fraction(1))
-            else:
-                row.append(Fraction(0) if died else survival[cut] / survival[y])
+        for cut in cuts:
+            label = Fraction(y > cut)
+            if y <= cut and not died:
+                label = survival[cut] / survival[y]
+            if late:
+                at_entry = min((survival[t] for t in survival if t <= since), default=1)
+                expected = survival[cut] / at_entry if at_entry > 0 else 0
+                label -= 1 if since >= cut else expected
+            row.append(label)
         labels.append(row)
     return np.array(labels, float), np.array([1 / (tau * (1 - tau)) for tau in taus], float)
 

@@ -94,9 +94,9 @@ class Split:
 
     def __init__(
         self, codes, categorical, time, event, weight, criterion, rows,
-        min_child=1, n_candidates=None, seed=0,
+        min_child=1, n_candidates=None, seed=0, entry=None,
     ):  # fmt: skip
-        node = write_labels(criterion, time, event, weight, rows)
+        node = write_labels(criterion, time, event, weight, rows, entry=entry)
         assert node.mixed
         self.seen, self.count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int64)
         self.sums = np.zeros((N_BINS, 2 * N_LABELS))
@@ -117,6 +117,7 @@ class Split:
             weight,
             node.shape,
             node.value,
+            node.vectors,
             node.ends,
             node.means,
             node.precision,
@@ -169,9 +170,10 @@ def make_table(rng, n=50, missing=0.0, n_features=3, n_codes=8, censored=0.4, dr
     return codes, time[order].astype(float), event[order], weight[order]
 
 
-def node_truth(criterion, time, event, weight, rows):
+def node_truth(criterion, time, event, weight, rows, entry=None):
     own = None if weight is None else weight[rows]
-    truth = true_labels(criterion, time[rows], event[rows], own)
+    own_entry = None if entry is None else entry[rows]
+    truth = true_labels(criterion, time[rows], event[rows], own, entry=own_entry)
     return truth, np.ones(len(rows)) if own is None else own.astype(float)
 
 
@@ -200,6 +202,25 @@ def test_no_split_of_numeric_features_is_better(criterion, weighted, missing):
         numeric = np.zeros(len(codes), bool)
         split = Split(codes, numeric, time, event, weight, criterion, rows, min_child)
         truth, w = node_truth(criterion, time, event, weight, rows)
+        node_codes = codes[:, rows]
+        assert_split_is_best(
+            split, codes, rows, truth, w, min_child, lambda j, c=node_codes: sets_that_go_left(c[j])
+        )
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_split_is_better_where_rows_enter_late(criterion, weighted):
+    rng = np.random.default_rng([9, criterion, weighted])
+    for min_child in (1, 5):
+        codes, time, event, weight = make_table(rng, missing=0.2)
+        weight = weight if weighted else None
+        entry = np.where(rng.random(50) < 0.7, np.floor(rng.random(50) * time) - 1, -np.inf)
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        split = Split(
+            codes, np.zeros(3, bool), time, event, weight, criterion, rows, min_child, entry=entry
+        )
+        truth, w = node_truth(criterion, time, event, weight, rows, entry)
         node_codes = codes[:, rows]
         assert_split_is_best(
             split, codes, rows, truth, w, min_child, lambda j, c=node_codes: sets_that_go_left(c[j])

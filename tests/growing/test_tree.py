@@ -51,6 +51,7 @@ class Tree:
             time,
             event,
             weight,
+            None,
             criterion,
             LEVELS,
             len(codes) if n_candidates is None else n_candidates,
@@ -59,7 +60,6 @@ class Tree:
             min_samples_leaf,
             min_child_fraction,
             np.uint64(seed),
-            None,
         )
 
     @property

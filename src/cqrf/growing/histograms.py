@@ -10,6 +10,7 @@ shape    channels
 MEAN     label, weight
 CLASSES  weight of each class
 CURVE    of each class: weight, weight / S(Y) of its censored rows
+VECTOR   label of each level, weight
 ======== ======================================================================
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.growing.labels import CLASSES, MEAN
+from cqrf.growing.labels import CLASSES, MEAN, VECTOR
 from cqrf.kernel import inlined, kernel, trailing_zeros
 
 N_BINS = 256
@@ -25,7 +26,7 @@ MISSING = 255
 
 
 @kernel
-def fill(shape, column, rows, weight, value, ends, n_classes, seen, count, sums):
+def fill(shape, column, rows, weight, value, vectors, ends, n_classes, seen, count, sums):
     """Sum the labels of the rows into the bins of a feature."""
     if shape == MEAN:
         for i in range(rows.shape[0]):
@@ -33,6 +34,13 @@ def fill(shape, column, rows, weight, value, ends, n_classes, seen, count, sums)
             seen[code] = 1
             sums[code, 0] += value[i]
             sums[code, 1] += 1.0 if weight is None else np.float64(weight[rows[i]])
+    elif shape == VECTOR:
+        for i in range(rows.shape[0]):
+            code = column[rows[i]]
+            seen[code] = 1
+            for k in range(n_classes - 1):
+                sums[code, k] += vectors[i, k]
+            sums[code, n_classes - 1] += 1.0 if weight is None else np.float64(weight[rows[i]])
     else:
         start = 0
         for c in range(n_classes):
@@ -88,6 +96,10 @@ def add_bin(shape, code, sums, survival_at, levels, labels):
             labels[c] += sums[code, c]
             mass += sums[code, c]
         return mass
+    if shape == VECTOR:
+        for k in range(len(levels)):
+            labels[k] += sums[code, k]
+        return sums[code, len(levels)]
     for c in range(len(levels) + 1):
         mass += sums[code, 2 * c]
     beyond, censored_below = mass, 0.0

@@ -1,7 +1,7 @@
 """Labels: what each criterion writes on the rows of a node before it is split.
 
 The rows of a node stand in time order, events before censorings at a tied time, so every
-label is found in one pass. Three shapes of label exist, and the splitter knows how to sum
+label is found in one pass. Four shapes of label exist, and the splitter knows how to sum
 each:
 
 MEAN
@@ -15,6 +15,9 @@ CURVE
     Kaplan-Meier quantile of T in the node: 1 for a row with Y > c, 0 for an event with
     Y <= c, and S(c) / S(Y) for a row censored at Y <= c. Rows between two cut points form a
     class; a row needs only its class and its 1 / S(Y) (0 for an event).
+VECTOR
+    The same where rows enter late, written out level by level and less what was certain to
+    be, given that the row was there to enter: P(T > c | T > entry).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import numpy as np
 from cqrf.kernel import kernel
 
 VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE = 0, 1, 2, 3
-MEAN, CLASSES, CURVE = 0, 1, 2
+MEAN, CLASSES, CURVE, VECTOR = 0, 1, 2, 3
 
 # A survival within this distance of a level has reached it: sums of weights that should
 # be equal differ in their last digits.
@@ -48,8 +51,8 @@ def label_by_mean(time, weight, rows, value):
 
 
 @kernel
-def label_by_hazard(time, event, at_risk, weight, rows, value):
-    """Write weight * (event - cumulative hazard at Y); False without events."""
+def label_by_hazard(time, event, at_risk, weight, rows, first_at_risk, value):
+    """Write weight * (event - cumulative hazard while at risk); False without events."""
     n = rows.shape[0]
     hazard, any_event, i = 0.0, False, 0
     while i < n:
@@ -62,9 +65,18 @@ def label_by_hazard(time, event, at_risk, weight, rows, value):
             any_event = True
             hazard += died / at_risk[i]
         for j in range(i, tied_end):
-            row_weight = 1.0 if weight is None else np.float64(weight[rows[j]])
-            value[j] = row_weight * (event[rows[j]] - hazard)
+            value[j] = hazard
         i = tied_end
+    if first_at_risk is not None:
+        for i in range(n):
+            at_risk[i] = value[i]
+        for i in range(n):
+            entered = np.searchsorted(rows, first_at_risk[rows[i]])
+            if entered > 0:
+                value[i] -= at_risk[entered - 1]
+    for i in range(n):
+        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
+        value[i] = row_weight * (event[rows[i]] - value[i])
     return any_event
 
 
@@ -131,6 +143,43 @@ def _cut_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, va
 
 
 @kernel
+def write_vectors(
+    event, at_risk, weight, rows, first_at_risk, reached, ends, survival_at, vectors, means
+):
+    """Write the labels of a curve level by level, for rows that may have entered late.
+
+    ``at_risk`` is overwritten with S after each row.
+    """
+    n = rows.shape[0]
+    survival = 1.0
+    for i in range(n):
+        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
+        if event[rows[i]]:
+            survival *= 1.0 - row_weight / at_risk[i]
+        at_risk[i] = survival
+    for k in range(means.shape[0]):
+        means[k] = 0.0
+    mass = 0.0
+    for i in range(n):
+        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
+        mass += row_weight
+        entered = np.searchsorted(rows, first_at_risk[rows[i]])
+        at_entry = 1.0 if entered == 0 else at_risk[entered - 1]
+        for k in range(reached):
+            label, expected = 1.0, 1.0
+            if i < ends[k]:
+                label = 0.0 if event[rows[i]] else survival_at[k] / at_risk[i]
+            if entered < ends[k]:
+                expected = survival_at[k] / at_entry if at_entry > 0.0 else 0.0
+            vectors[i, k] = row_weight * (label - expected)
+            means[k] += vectors[i, k]
+        for k in range(reached, vectors.shape[1]):
+            vectors[i, k] = 0.0
+    for k in range(means.shape[0]):
+        means[k] /= mass
+
+
+@kernel
 def count_at_risk(weight, rows, at_risk):
     """Write the weight of the rows from each position on."""
     remaining = 0.0
@@ -170,7 +219,8 @@ def label_node(
     means,
     precision,
     survival_at,
-    first_at_risk=None,
+    first_at_risk,
+    vectors,
 ):
     """Write the labels of a node; return (can be split, shape, weight of rows).
 
@@ -187,7 +237,8 @@ def label_node(
     if first_at_risk is not None and criterion != QUANTILE:
         remove_absent(first_at_risk, weight, rows, at_risk)
     if criterion == LOGRANK:
-        return label_by_hazard(time, event, at_risk, weight, rows, value), MEAN, mass
+        any_event = label_by_hazard(time, event, at_risk, weight, rows, first_at_risk, value)
+        return any_event, MEAN, mass
     for k in range(n_levels):
         levels[k] = base_levels[k]
     if criterion == QUANTILE:
@@ -210,7 +261,12 @@ def label_node(
     for k in range(reached, n_levels + 1):
         ends[k] = n
         means[k], precision[k], survival_at[k] = 0.0, 0.0, 0.0
-    return reached > 0, CURVE, mass
+    if first_at_risk is None:
+        return reached > 0, CURVE, mass
+    write_vectors(
+        event, at_risk, weight, rows, first_at_risk, reached, ends, survival_at, vectors, means
+    )
+    return reached > 0, VECTOR, mass
 
 
 @kernel

@@ -79,9 +79,10 @@ def order_by_label(shape, bins, n_bins, sums, survival_at, precision, levels, la
             labels[k] = 0.0
         mass = add_bin(shape, code, sums, survival_at, levels, labels)
         total = 0.0
-        for k in range(labels.shape[0]):
+        for k in range(1 if shape == MEAN else labels.shape[0]):
             # Classes are disjoint: their mean rank is the label that orders them.
-            total += (k if shape == CLASSES else precision[k]) * labels[k]
+            scale = 1.0 if shape == MEAN else precision[k]
+            total += (k if shape == CLASSES else scale) * labels[k]
         score[code] = total / mass
     for at in range(1, n_bins):
         code, i = bins[at], at - 1
@@ -99,6 +100,7 @@ def find_split(
     weight,
     shape,
     value,
+    vectors,
     ends,
     means,
     precision,
@@ -141,7 +143,19 @@ def find_split(
         features[pick] = features[drawn]
         features[drawn] = feature
 
-        fill(shape, codes[feature], rows, weight, value, ends, len(levels) + 1, seen, count, sums)
+        fill(
+            shape,
+            codes[feature],
+            rows,
+            weight,
+            value,
+            vectors,
+            ends,
+            len(levels) + 1,
+            seen,
+            count,
+            sums,
+        )
         n_bins = list_seen(seen, bins)
         n_varying += n_bins > 1
         saw_missing = bins[n_bins - 1] == MISSING

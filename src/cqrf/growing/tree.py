@@ -67,6 +67,7 @@ def grow_nodes(
     time,
     event,
     weight,
+    first_at_risk,
     criterion,
     base_levels,
     n_candidates,
@@ -75,7 +76,6 @@ def grow_nodes(
     min_samples_leaf,
     min_child_fraction,
     seed,
-    first_at_risk=None,
 ):
     """Split rows, given in time order, until no node should or can be split.
 
@@ -102,6 +102,7 @@ def grow_nodes(
     labels, missing_label = np.empty(n_classes), np.zeros(n_classes)
     ends = np.empty(n_classes, np.int64)
     value, at_risk = np.empty(n_rows), np.empty(n_rows)
+    vectors = np.empty((0 if first_at_risk is None else n_rows, n_classes - 1))
     seen, count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int64)
     sums = np.zeros((N_BINS, 2 * n_classes))
     bins, score = np.empty(N_BINS, np.int64), np.empty(N_BINS)
@@ -158,6 +159,7 @@ def grow_nodes(
                 precision,
                 survival_at,
                 block_first,
+                vectors,
             )
             if mixed:
                 best_feature, best_code, best_missing_left, saw_missing, gain, random_word = (
@@ -168,6 +170,7 @@ def grow_nodes(
                         block_weight,
                         shape,
                         value,
+                        vectors,
                         ends,
                         means,
                         precision,
