@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from cqrf import binning
-from cqrf.binning import MAX_BINS, MISSING, column_edges, encode, find_edges
+from cqrf.binning import MAX_BINS, MISSING, column_edges, encode, find_edges, level_edges
 from cqrf.chance import draw_without_replacement
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -124,6 +124,13 @@ def test_heavy_ties_never_make_a_bin_larger_than_they_must(seed, max_bins):
         inside = column[codes == code]
         # Without its largest value a bin holds less than its even share.
         assert (inside < inside.max()).sum() <= len(column) / max_bins
+
+
+@pytest.mark.parametrize("n_levels", [0, 1, 2, 3, 254])
+def test_each_level_of_a_category_has_its_own_bin(n_levels):
+    levels = np.append(np.arange(n_levels, dtype=float), np.nan)
+    codes = encode(levels[:, None], [level_edges(n_levels)])[0]
+    assert codes.tolist() == [*range(n_levels), MISSING]
 
 
 def test_missing_values_do_not_move_the_edges():

@@ -21,13 +21,14 @@ N_SHOWN = 8
 
 def main(picture: Path = Path("pbc_demo.png")) -> None:
     """Fit, predict, print and draw."""
-    table = load_pbc(complete_cases=True)
+    table = load_pbc()
     n = len(table.y)
     shuffled = np.random.default_rng(1).permutation(n)
     test, train = shuffled[: n // 4], shuffled[n // 4 :]
     print(
         f"PBC trial: {n} patients, {int(table.y['event'].sum())} deaths, "
-        f"{1 - table.y['event'].mean():.0%} censored, {table.X.shape[1]} covariates."
+        f"{1 - table.y['event'].mean():.0%} censored, {table.X.shape[1]} covariates, "
+        f"{int(np.isnan(table.X).any(axis=1).sum())} patients with missing values."
     )
     began = time.perf_counter()
     forest = CensoredQuantileForest(n_jobs=-1, random_state=0).fit(table.X[train], table.y[train])
@@ -37,13 +38,13 @@ def main(picture: Path = Path("pbc_demo.png")) -> None:
     )
     X, y = table.X[test], table.y[test]
     bilirubin = table.feature_names.index("bili")
-    shown = np.argsort(X[:, bilirubin])[:: max(1, len(test) // N_SHOWN)][:N_SHOWN]
+    shown = np.argsort(X[:, bilirubin])[np.linspace(0, len(test) - 1, N_SHOWN).astype(int)]
     _print_patients(forest, X[shown], y[shown], table.feature_names)
     print(
         f"\nHeld-out accuracy, {len(test)} patients: quantile loss "
         f"{forest.score(X, y):.0%} below that of the Kaplan-Meier curve of all patients."
     )
-    _draw(forest, X[shown[[0, len(shown) // 2, -1]]], bilirubin, picture)
+    _draw(forest, X[shown[[1, -3, -1]]], bilirubin, picture)
 
 
 def _print_patients(forest, X, y, names) -> None:  # type: ignore[no-untyped-def]
