@@ -184,3 +184,10 @@ def test_the_sample_for_edges_hangs_on_the_seed_alone(monkeypatch):
     edges = find_edges(X, 255, 1)
     assert same_edges(edges, find_edges(X, 255, 1, n_jobs=2))
     assert not same_edges(edges, find_edges(X, 255, 2))
+
+
+def test_one_value_that_holds_nearly_all_rows_leaves_an_edge_on_either_side():
+    rare = np.arange(1.0, 301.0)
+    column = np.concatenate([-rare, np.zeros(299_700)])
+    for mirrored in (column, -column):
+        assert len(column_edges(mirrored, 255)) >= 1

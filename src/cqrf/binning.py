@@ -55,8 +55,7 @@ def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float
     else:
         below = np.cumsum(counts)
         targets = np.arange(1, max_bins) * (below[-1] / max_bins)
-        cuts = np.unique(np.searchsorted(below, targets))
-        cuts = cuts[cuts < len(values) - 1]
+        cuts = np.unique(np.minimum(np.searchsorted(below, targets), len(values) - 2))
     low, high = values[cuts], values[cuts + 1]
     middle = low / 2 + high / 2
     # Between two adjacent floats there is no middle: the edge is then the lower one.

@@ -216,9 +216,10 @@ def _join(trees: list[tuple[NDArray[Any], ...]], categorical: NDArray[np.bool_])
     first_leaf = _starts([o[1:] for o in offsets])
     first_subset = _starts(subsets)
     first_rank = _starts(ranks)
+    numbered = []
     for t in range(len(trees)):
         is_leaf = feature[t] == LEAF
-        left[t][:] += np.where(is_leaf, first_leaf[t], first_node[t]).astype(np.int32)
+        numbered.append(left[t] + np.where(is_leaf, first_leaf[t], first_node[t]))
         is_category = ~is_leaf & categorical[feature[t]]
         code[t][is_category] += np.int32(first_subset[t])
     return Forest(
@@ -226,7 +227,7 @@ def _join(trees: list[tuple[NDArray[Any], ...]], categorical: NDArray[np.bool_])
         feature=np.concatenate(feature),
         code=np.concatenate(code),
         missing_left=np.concatenate(missing_left),
-        left=np.concatenate(left),
+        left=np.concatenate(numbered),
         subsets=np.concatenate(subsets),
         categorical=categorical,
         leaf_offsets=np.concatenate(

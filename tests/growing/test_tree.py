@@ -15,6 +15,7 @@ from test_splitting import (
     sets_that_go_left,
 )
 
+from cqrf import CensoredQuantileForest
 from cqrf.growing.tree import (
     BLOCK_ROWS,
     COPIED_PER_CANDIDATE,
@@ -23,6 +24,7 @@ from cqrf.growing.tree import (
     grow_nodes,
     list_leaves,
     prune_empty,
+    send_unseen_left,
 )
 
 NO_LIMIT = np.iinfo(np.int32).max
@@ -406,3 +408,25 @@ def test_leaves_list_their_rows_ascending(seed):
         assert rows.tolist() == np.flatnonzero(tree.node_of_row == node).tolist()
     assert offsets[0] == 0
     assert offsets[-1] == len(members) == 50
+
+
+def test_values_larger_than_any_seen_do_not_follow_the_missing_ones():
+    time = np.arange(30.0)
+    codes = np.random.default_rng(0).integers(0, 5, 30).astype(np.uint8)
+    codes[20:] = 255
+    X = np.where(codes == 255, np.nan, codes.astype(float))[:, None]
+    # Training values end at 4 in the half that chooses the splits of each tree.
+    forest = CensoredQuantileForest(
+        criterion="variance", honest=False, max_samples=None, max_depth=1, n_estimators=1
+    )
+    four, more, missing = forest.fit(X, time).predict([[4.0], [200.0], [np.nan]])
+    assert four == more < 20 <= missing
+
+
+def test_levels_a_node_did_not_see_follow_its_larger_child():
+    """Level 'c' is only in the rows of another tree half: it goes with the 70."""
+    column = np.repeat(np.array([0, 1], dtype=np.uint8), [30, 70])
+    subset = np.array([0b10, 0, 0, 0], dtype=np.uint64)
+    send_unseen_left(column, np.arange(100, dtype=np.int32), subset)
+    assert subset[0] == np.uint64(2**64 - 2)  # every level but 0
+    assert (subset[1:] == np.uint64(2**64 - 1)).all()

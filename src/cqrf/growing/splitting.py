@@ -219,7 +219,8 @@ def find_split(
                 # Half way between the last bin on the left and the first on the right.
                 best_code = (bins[at] + bins[at + 1] - 1) >> 1
             else:
-                best_code = bins[at]
+                # All values against the missing ones: larger values, too, are no missing ones.
+                best_code = MISSING - 1
     return (
         best_feature,
         best_code,

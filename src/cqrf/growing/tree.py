@@ -10,7 +10,8 @@ code
     numeric features: codes up to this one go left; categories: the row of ``subsets``,
     a table of 256 bits each, whose set bits go left
 missing_left
-    where missing values go. If the node saw none, they follow its larger child
+    where missing values go. If the node saw none, they follow its larger child, as do
+    levels of a category that it did not see
 left
     the left child, the right one stands behind it; for a leaf, its number among the leaves
 """
@@ -215,8 +216,10 @@ def grow_nodes(
             subsets,
             buffer,
         )
-        if not saw_missing:
-            best_missing_left = 2 * n_left > n
+        if 2 * n_left > n:
+            best_missing_left |= not saw_missing
+            if categorical[best_feature]:
+                send_unseen_left(block_codes[best_feature], here, subsets[n_subsets - 1])
         feature[node], code[node], missing_left[node] = best_feature, best_code, best_missing_left
         left[node] = n_nodes
         importance[best_feature] += gain / n_rows
@@ -236,6 +239,18 @@ def grow_nodes(
         node_of_row,
         importance,
     )
+
+
+@kernel
+def send_unseen_left(column, rows, subset):
+    """Add the codes that none of the rows has to those that go left."""
+    for word in range(4):
+        present = np.uint64(0)
+        for i in range(rows.shape[0]):
+            code = np.uint64(column[rows[i]])
+            if code >> np.uint64(6) == np.uint64(word):
+                present |= np.uint64(1) << (code & np.uint64(63))
+        subset[word] |= ~present
 
 
 @kernel
