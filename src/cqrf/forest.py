@@ -26,7 +26,7 @@ from cqrf.growing.tree import (
     take_columns,
     take_first_at_risk,
 )
-from cqrf.kernel import kernel
+from cqrf.kernel import interruptible, kernel
 
 # Trees are grown in batches of about this many row visits (rows times features): long
 # enough to hide the cost of a task, short enough to stop soon when interrupted.
@@ -109,7 +109,8 @@ def grow_forest(
     batches = Parallel(n_jobs, prefer="threads", return_as="generator")(tasks)
     if progress is not None:
         batches = progress(batches, len(starts))
-    return _join([tree for trees in batches for tree in trees], rows.categorical)
+    with interruptible():
+        return _join([tree for trees in batches for tree in trees], rows.categorical)
 
 
 def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cqrf.forest import Forest
 from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import inlined, kernel, trailing_zeros
+from cqrf.kernel import inlined, interruptible, kernel, trailing_zeros
 
 Result = TypeVar("Result")
 
@@ -87,7 +87,8 @@ def map_weights(
         return read(forest_weights(forest, queries[rows], n_train, sample_weight, bag))
 
     starts = range(0, n_queries, chunk)
-    return list(Parallel(n_jobs, prefer="threads")(delayed(task)(start) for start in starts))
+    with interruptible():
+        return list(Parallel(n_jobs, prefer="threads")(delayed(task)(start) for start in starts))
 
 
 @kernel
