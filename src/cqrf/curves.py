@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf.growing.labels import remove_absent
 from cqrf.kernel import kernel
 from cqrf.weights import Weights
 
@@ -132,15 +133,7 @@ def weight_at_risk(ranks, weights, first_at_risk, at_risk):
         remaining += weights[i]
         at_risk[i] = remaining
     if first_at_risk is not None:
-        absent = np.zeros(n + 1)
-        for j in range(n):
-            position = np.searchsorted(ranks, first_at_risk[ranks[j]])
-            absent[0] += weights[j]
-            absent[position] -= weights[j]
-        waiting = 0.0
-        for i in range(n):
-            waiting += absent[i]
-            at_risk[i] = max(at_risk[i] - waiting, weights[i])
+        remove_absent(ranks, weights, first_at_risk, at_risk)
 
 
 @kernel

@@ -189,19 +189,20 @@ def count_at_risk(weight, rows, at_risk):
 
 
 @kernel
-def remove_absent(first_at_risk, weight, rows, at_risk):
-    """Take from the weight at risk that of rows which have not entered yet."""
+def remove_absent(rows, weights, first_at_risk, at_risk):
+    """Take from the weight at risk at each row that of rows which have not entered yet.
+
+    Rows ascend; ``weights`` stand by position, ``first_at_risk`` by row.
+    """
     n = rows.shape[0]
     absent = np.zeros(n + 1)
     for j in range(n):
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[j]])
-        absent[0] += row_weight
-        absent[np.searchsorted(rows, first_at_risk[rows[j]])] -= row_weight
+        absent[0] += weights[j]
+        absent[np.searchsorted(rows, first_at_risk[rows[j]])] -= weights[j]
     waiting = 0.0
     for i in range(n):
         waiting += absent[i]
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
-        at_risk[i] = max(at_risk[i] - waiting, row_weight)
+        at_risk[i] = max(at_risk[i] - waiting, weights[i])
 
 
 @kernel
@@ -235,7 +236,9 @@ def label_node(
     count_at_risk(weight, rows, at_risk)
     mass = at_risk[0]
     if first_at_risk is not None and criterion != QUANTILE:
-        remove_absent(first_at_risk, weight, rows, at_risk)
+        for i in range(n):
+            value[i] = 1.0 if weight is None else np.float64(weight[rows[i]])
+        remove_absent(rows, value, first_at_risk, at_risk)
     if criterion == LOGRANK:
         any_event = label_by_hazard(time, event, at_risk, weight, rows, first_at_risk, value)
         return any_event, MEAN, mass
