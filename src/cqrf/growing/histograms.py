@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.growing.labels import CLASSES, MEAN, VECTOR
+from cqrf.growing.labels import CLASSES, CURVE, MEAN, VECTOR
 from cqrf.kernel import inlined, kernel, trailing_zeros
 
 N_BINS = 256
@@ -80,26 +80,13 @@ def list_seen(seen, bins):
 
 
 @inlined
-def add_bin(shape, code, sums, survival_at, levels, labels):
-    """Add the label sums of the rows in a bin to ``labels``; return the rows' weight.
+def add_curve_bin(code, sums, survival_at, levels, labels):
+    """Add the label sums of the rows in a bin, for a curve; return the rows' weight.
 
-    At each level of a curve, classes above the cut point count whole, those below it by
-    their censored rows. ``levels`` is a tuple, so that these loops have a length known to
-    the compiler.
+    At each level, classes above the cut point count whole, those below it by their censored
+    rows. ``levels`` is a tuple, so that these loops have a length known to the compiler.
     """
-    if shape == MEAN:
-        labels[0] += sums[code, 0]
-        return sums[code, 1]
     mass = 0.0
-    if shape == CLASSES:
-        for c in range(len(levels) + 1):
-            labels[c] += sums[code, c]
-            mass += sums[code, c]
-        return mass
-    if shape == VECTOR:
-        for k in range(len(levels)):
-            labels[k] += sums[code, k]
-        return sums[code, len(levels)]
     for c in range(len(levels) + 1):
         mass += sums[code, 2 * c]
     beyond, censored_below = mass, 0.0
@@ -111,10 +98,44 @@ def add_bin(shape, code, sums, survival_at, levels, labels):
 
 
 @inlined
+def add_class_bin(code, sums, levels, labels):
+    """The same for classes."""
+    mass = 0.0
+    for c in range(len(levels) + 1):
+        labels[c] += sums[code, c]
+        mass += sums[code, c]
+    return mass
+
+
+@kernel
+def add_bin(shape, code, sums, survival_at, levels, labels):
+    """Add the label sums of the rows in a bin to ``labels``; return the rows' weight."""
+    if shape == MEAN:
+        labels[0] += sums[code, 0]
+        return sums[code, 1]
+    if shape == CLASSES:
+        return add_class_bin(code, sums, levels, labels)
+    if shape == VECTOR:
+        for k in range(len(levels)):
+            labels[k] += sums[code, k]
+        return sums[code, len(levels)]
+    return add_curve_bin(code, sums, survival_at, levels, labels)
+
+
+@inlined
 def empty_bin(code, sums, levels):
     """Set one bin back to zero."""
     for c in range(2 * len(levels) + 2):
         sums[code, c] = 0.0
+
+
+@inlined
+def pass_bin(at, code, mass, levels, labels, sums, label_below, mass_below):
+    """Note the running sums at one place of the sequence, and empty its bin."""
+    mass_below[at] = mass
+    for k in range(len(levels) + 1):
+        label_below[at, k] = labels[k]
+    empty_bin(code, sums, levels)
 
 
 @kernel
@@ -135,9 +156,11 @@ def accumulate(
     """Running sums over a sequence of bins, which are emptied on the way.
 
     Writes for each place in the sequence the label sums (shape (places, labels)), weight
-    and number of rows up to and including it.
+    and number of rows up to and including it. Each shape has a loop of its own: this is hot.
     """
     mass = 0.0
+    for k in range(len(levels) + 1):
+        labels[k] = 0.0
     if shape == MEAN:
         label = 0.0
         for at in range(n_bins):
@@ -148,16 +171,18 @@ def accumulate(
             mass_below[at] = mass
             sums[code, 0] = 0.0
             sums[code, 1] = 0.0
-    else:
-        for k in range(len(levels) + 1):
-            labels[k] = 0.0
+    elif shape == CURVE:
         for at in range(n_bins):
-            code = bins[at]
-            mass += add_bin(shape, code, sums, survival_at, levels, labels)
-            mass_below[at] = mass
-            for k in range(len(levels) + 1):
-                label_below[at, k] = labels[k]
-            empty_bin(code, sums, levels)
+            mass += add_curve_bin(bins[at], sums, survival_at, levels, labels)
+            pass_bin(at, bins[at], mass, levels, labels, sums, label_below, mass_below)
+    elif shape == CLASSES:
+        for at in range(n_bins):
+            mass += add_class_bin(bins[at], sums, levels, labels)
+            pass_bin(at, bins[at], mass, levels, labels, sums, label_below, mass_below)
+    else:
+        for at in range(n_bins):
+            mass += add_bin(shape, bins[at], sums, survival_at, levels, labels)
+            pass_bin(at, bins[at], mass, levels, labels, sums, label_below, mass_below)
     if weight is None:
         for at in range(n_bins):
             count_below[at] = mass_below[at]
