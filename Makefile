@@ -22,7 +22,7 @@ lint: $(VENV)/.with-dev  ## Check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: $(VENV)/.with-dev  ## Check types
+types: $(VENV)/.with-dev $(VENV)/.with-all  ## Check types
 	@$(BIN)/mypy
 
 format: $(VENV)/.with-dev  ## Put the code in the project's style

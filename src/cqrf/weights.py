@@ -79,7 +79,9 @@ def map_weights(
     n_queries, n_trees = len(queries), len(forest.roots)
     n_leaves = max(1, len(forest.leaf_offsets) - 1)
     neighbors = min(n_train, n_trees * (1 + len(forest.leaf_rows) // n_leaves))
-    chunk = max(1, min(CHUNK_WEIGHTS // neighbors, -(-n_queries // effective_n_jobs(n_jobs))))
+    threads = effective_n_jobs(n_jobs)
+    rounds = -(-n_queries * neighbors // (CHUNK_WEIGHTS * threads))
+    chunk = max(1, -(-n_queries // (threads * max(1, rounds))))
 
     def task(start: int) -> Result:
         rows = slice(start, start + chunk)
