@@ -14,7 +14,7 @@ import pytest
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from cqrf import CensoredQuantileForest
+from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_aft
 from cqrf.plots import plot_quantile_fan, plot_survival
 
@@ -75,6 +75,17 @@ def test_survival_plot_marks_quantiles_and_where_sight_ends(fitted):
     hidden = sum(curve.values[-1] > 0 for curve in forest.predict_survival(X[:3]))
     assert len(open_ends) == hidden > 0
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "c"]
+    plt.close("all")
+
+
+def test_survival_plot_of_left_censored_and_of_flat_curves():
+    data = make_aft(200, 3, censoring_rate=0.5, random_state=0)
+    mirrored = censored(-data.y["time"], data.y["event"])
+    left = CensoredQuantileForest(n_estimators=30, random_state=0, censoring="left")
+    ax = plot_survival(left.fit(data.X, mirrored), data.X[:3])
+    assert [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    once = censored(np.arange(1.0, 201.0), np.arange(200) == 0)
+    plot_survival(CensoredQuantileForest(n_estimators=1).fit(data.X, once), data.X[:2])
     plt.close("all")
 
 

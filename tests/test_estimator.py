@@ -273,6 +273,20 @@ class TestPromises:
             shifted.predict_mean(data.X) + 100, plain.predict_mean(data.X), rtol=1e-9
         )
 
+    @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile", "variance", "logrank"])
+    @pytest.mark.parametrize("factor", [2.0**-900, 2.0**900])
+    def test_the_unit_of_time_changes_nothing(self, data, criterion, factor):
+        plain = small(criterion=criterion).fit(data.X, data.y)
+        scaled = small(criterion=criterion)
+        scaled.fit(data.X, censored(data.y["time"] * factor, data.y["event"]))
+        np.testing.assert_array_equal(
+            scaled.predict(data.X, 0.3), plain.predict(data.X, 0.3) * factor
+        )
+        np.testing.assert_array_equal(scaled.feature_importances_, plain.feature_importances_)
+
+    def test_all_times_alike_score_nothing(self, data):
+        assert small().fit(data.X, np.ones(300)).score(data.X, np.ones(300)) == 0.0
+
     def test_verbose_shows_progress_and_changes_nothing(self, data, capsys):
         loud = small(verbose=1).fit(data.X, data.y)
         shown = capsys.readouterr().err
@@ -289,7 +303,7 @@ class TestPromises:
         )
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
-        assert "preparing the kernels" in run.stdout
+        assert "preparing the kernels" in run.stderr
 
 
 class TestBadInput:
@@ -354,6 +368,42 @@ class TestBadInput:
             forest.predict_survival(data.X, times=[np.nan])
         with pytest.raises(ValueError, match="horizon"):
             forest.predict_mean(data.X, horizon=np.inf)
+
+    @pytest.mark.parametrize(
+        "method",
+        [
+            "predict",
+            "predict_interval",
+            "predict_survival",
+            "predict_censoring",
+            "predict_mean",
+            "max_quantile",
+            "weights",
+            "predict_oob",
+            "weights_oob",
+            "score_oob",
+        ],
+    )
+    def test_every_method_of_an_unfitted_forest_says_so(self, data, method):
+        arguments = () if method.endswith("oob") else (data.X,)
+        with pytest.raises(NotFittedError):
+            getattr(small(), method)(*arguments)
+
+    def test_what_only_a_person_would_mistake(self, forest, data):
+        with pytest.raises(ValueError, match="events without times"):
+            small().fit(data.X, data.y["event"])
+        with pytest.raises(ValueError, match="event is missing in row 0"):
+            small().fit(data.X, np.column_stack([data.y["time"], np.full(300, np.nan)]))
+        with pytest.raises(ValueError, match="horizon='year'"):
+            forest.predict_mean(data.X, horizon="year")
+        with pytest.raises(ValueError, match="no row is out of bag"):
+            small(max_samples=None).fit(data.X, data.y).score_oob()
+
+    def test_changing_the_side_after_fit_changes_nothing(self, data):
+        forest = small().fit(data.X, data.y)
+        before = forest.predict(data.X, 0.1)
+        forest.set_params(censoring="left")
+        np.testing.assert_array_equal(forest.predict(data.X, 0.1), before)
 
     def test_a_failed_fit_leaves_the_forest_as_it_was(self, data):
         forest = small().fit(data.X, data.y)

@@ -99,6 +99,17 @@ class TestSampleWeight:
             scaled.score(data.X, data.y, weight * factor), abs=1e-12
         )
 
+    def test_weights_beyond_single_precision(self, data):
+        """What is nothing beside the others is zero; huge weights are as good as any."""
+        weight = np.ones(300)
+        weight[:50] = 1e-46
+        tiny = small().fit(data.X, data.y, sample_weight=weight)
+        none = small().fit(data.X, data.y, sample_weight=weight > 0.5)
+        np.testing.assert_array_equal(tiny.predict(data.X), none.predict(data.X))
+        weight = np.where(np.arange(300) % 2, 1e308, 5e307)
+        huge = small().fit(data.X, data.y, sample_weight=weight)
+        np.testing.assert_allclose(huge.weights(data.X).sum(axis=1), 1.0)
+
     def test_equal_weights_are_no_weights(self, data):
         plain, weighted = small().fit(data.X, data.y), small()
         weighted.fit(data.X, data.y, sample_weight=np.full(300, 0.7))
@@ -175,7 +186,7 @@ class TestGroups:
 
     def test_any_labels_in_any_order(self, data):
         groups = np.random.default_rng(0).integers(0, 40, 300)
-        names = np.array([f"clinic {g:02d}" for g in groups])
+        names = np.array([f"clinic {(7 * g) % 40}" for g in groups])
         a = small().fit(data.X, data.y, groups=groups).predict(data.X)
         np.testing.assert_array_equal(small().fit(data.X, data.y, groups=names).predict(data.X), a)
 
@@ -184,6 +195,8 @@ class TestGroups:
             small().fit(data.X, data.y, groups=[1, 2])
         with pytest.raises(ValueError, match="NaN"):
             small().fit(data.X, data.y, groups=np.full(300, np.nan))
+        with pytest.raises(ValueError, match="None or NaN"):
+            small().fit(data.X, data.y, groups=[None] + ["a"] * 299)
         with pytest.raises(ValueError, match="40 training groups"):
             small(max_samples=41).fit(data.X, data.y, groups=np.arange(300) % 40)
 

@@ -9,6 +9,7 @@ import pytest
 from cqrf import CensoredQuantileForest
 from cqrf.datasets import load_pbc, make_aft
 from cqrf.metrics import quantile_loss
+from cqrf.table import read_table
 from cqrf.target import read_target
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
@@ -113,9 +114,13 @@ def test_names_are_checked(pbc, forest):
         forest.predict(pbc.X.drop(columns="age"), 0.1)
     with pytest.raises(ValueError, match="must be a frame"):
         forest.predict(np.ones((2, 17)), 0.1)
-    with pytest.raises(ValueError, match="column 'sex' was a category in fit"):
+    with pytest.raises(
+        ValueError, match="column 'sex' held categories in fit but holds numbers now"
+    ):
         forest.predict(pbc.X.assign(sex=1.0), 0.1)
-    with pytest.raises(ValueError, match="column 'age' held numbers in fit"):
+    with pytest.raises(
+        ValueError, match="column 'age' held numbers in fit but holds categories now"
+    ):
         forest.predict(pbc.X.assign(age="old"), 0.1)
     with pytest.raises(ValueError, match="column 'nested'"):
         small().fit(pl.DataFrame({"nested": [[1], [2]]}), [1.0, 2.0])
@@ -271,3 +276,44 @@ def test_native_categories_beat_ordinal_codes():
 def test_categories_and_gaps_with_every_criterion(pbc, criterion):
     forest = small(criterion=criterion).fit(pbc.X, pbc.y)
     assert forest.score_oob() > 0.1
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_mean_the_same_in_every_unit_and_gaps_are_missing(unit):
+    rng = np.random.default_rng(0)
+    days = rng.permutation(200).astype("timedelta64[D]")
+    dates = (np.datetime64("2020-01-01") + days).astype(f"datetime64[{unit}]")
+    spans = days.astype(f"timedelta64[{unit}]")
+    dates[:5], spans[:5] = "NaT", "NaT"
+    time = 1.0 + days.astype(float)
+    frame = pd.DataFrame({"date": dates, "span": spans})
+    matrix, _ = read_table(small(), frame)
+    expected = np.column_stack([days, days]).astype(float) * 86400 + [18262 * 86400, 0]
+    expected[:5] = np.nan
+    np.testing.assert_array_equal(matrix, expected)
+    forest = small().fit(frame, time)
+    np.testing.assert_array_equal(
+        forest.predict(frame), forest.predict(frame.astype({"date": "datetime64[ns]"}))
+    )
+    with pytest.raises(ValueError, match="column 'date' held dates in fit but holds numbers now"):
+        forest.predict(frame.assign(date=1.0))
+    by_day = pl.DataFrame(
+        {"date": dates.astype("datetime64[ms]"), "span": spans.astype("timedelta64[ms]")}
+    )
+    by_day = by_day.with_columns(pl.col("date").cast(pl.Date))
+    np.testing.assert_array_equal(forest.predict(by_day), forest.predict(frame))
+
+
+def test_objects_that_are_numbers_are_numbers():
+    frame = pd.DataFrame({"x": np.arange(300.0)}).astype(object)
+    frame.iloc[3, 0] = None
+    matrix, columns = read_table(small(), frame)
+    assert columns.kinds == ("number",)
+    np.testing.assert_array_equal(np.isnan(matrix[:, 0]), np.arange(300) == 3)
+
+
+def test_frames_that_cannot_be_read_say_so():
+    with pytest.raises(ValueError, match=r"X\.collect\(\)"):
+        small().fit(pl.LazyFrame({"x": [1.0, 2.0]}), [1.0, 2.0])
+    with pytest.raises(ValueError, match="array of dates"):
+        small().fit(np.array([["2020-01-01"], ["2020-01-02"]], dtype="datetime64[D]"), [1.0, 2.0])

@@ -214,7 +214,6 @@ def test_a_missing_time_is_not_a_number():
         ([1, 0, 2], "2"),  # 0 = alive, 1 = transplanted, 2 = dead
         ([1, 0, -1], "-1"),
         ([1.0, 0.0, 0.5], "0.5"),
-        ([1.0, 0.0, np.nan], "nan"),
     ],
 )
 def test_an_event_other_than_one_or_zero_is_named_with_its_row(event, found):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,7 +67,9 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     n_neighbors : float or int, default=0.1
         Neighbours for ``"knn"``: a fraction of the training rows or a count.
     solver : {"root", "argmin"}
-        How a quantile is read off the estimating equation; ``"argmin"`` is the paper's.
+        How a quantile is read off the estimating equation. ``"argmin"`` is the paper's, for
+        comparison: its quantiles may cross, and where much is censored or times are tied it
+        drifts to late times, as the equation is nearly flat there.
     n_jobs : int, optional
         Threads. Results do not depend on it.
     random_state : int, RandomState or None
@@ -171,8 +174,9 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         """
         n_trees = read_count("n_estimators", self.n_estimators, 1)
         censoring = read_choice("censoring", self.censoring, ("right", "left"))
-        named = clone(self)
+        named = clone(self)  # receives the names, so that a failed fit leaves ours alone
         matrix, columns = read_table(named, X)
+        self._solver(censoring).check_neighbors(len(matrix))
         growing = read_growing(
             criterion=self.criterion,
             split_quantiles=self.split_quantiles,
@@ -184,7 +188,10 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             n_features=matrix.shape[1],
         )
         if self.verbose and not grow_nodes.signatures:
-            print("preparing the kernels: compiled at the first fit ever, then read from a cache")
+            print(
+                "preparing the kernels: compiled at the first fit ever, then read from a cache",
+                file=sys.stderr,
+            )
         model = fit_model(
             matrix,
             columns,
@@ -192,7 +199,6 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             sample_weight,
             groups,
             growing=growing,
-            solver=self._solver(),
             censoring=censoring,
             n_trees=n_trees,
             max_bins=read_bins(self.max_bins),
@@ -239,7 +245,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,), or (n, n_quantiles) for a sequence of levels
-            Quantiles of one row never cross.
+            With the root rule, quantiles of one row never cross.
         """
         return self._quantiles(self._queries(X), quantiles, unidentified)
 
@@ -273,7 +279,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         -------
         StepCurves, or ndarray of shape (n, n_times) if times are given
         """
-        return self.model_.curves(self._queries(X), times, n_jobs=self.n_jobs)
+        queries = self._queries(X)
+        return self.model_.curves(queries, times, n_jobs=self.n_jobs)
 
     def predict_censoring(
         self, X: Any, times: ArrayLike | None = None
@@ -293,7 +300,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         The default horizon is the last time in the training data (the first, under left
         censoring). What a survival curve leaves above 0 counts at the horizon.
         """
-        return self.model_.restricted_mean(self._queries(X), horizon, self.n_jobs)
+        queries = self._queries(X)
+        return self.model_.restricted_mean(queries, horizon, self.n_jobs)
 
     def max_quantile(self, X: Any) -> NDArray[np.float64]:
         """Largest level that can be estimated at each row of X.
@@ -301,7 +309,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         Levels above it are hidden by censoring (the argmin rule gives a number for them all
         the same). Under left censoring: the smallest level.
         """
-        return self.model_.max_level(self._queries(X), self._solver(), self.n_jobs)
+        queries = self._queries(X)
+        return self.model_.max_level(queries, self._solver(self.model_.censoring), self.n_jobs)
 
     def weights(self, X: Any) -> sparse.csr_array:
         """Weight of every training row at each row of X: what it says about it.
@@ -311,7 +320,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         sparse CSR array of shape (n, n_train)
             Rows sum to 1.
         """
-        return self.model_.weight_matrix(self._queries(X), self.n_jobs)
+        queries = self._queries(X)
+        return self.model_.weight_matrix(queries, self.n_jobs)
 
     def weights_oob(self) -> sparse.csr_array:
         """Weights for the training rows, each from the trees that did not draw it."""
@@ -324,7 +334,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         The loss is the quantile loss at the levels .25 .5 .75, averaged, with events weighted
         by one over the probability that censoring let them be seen
         (:func:`cqrf.metrics.censored_quantile_loss`). 1 is perfect, 0 no better than one
-        marginal curve for all; higher is better.
+        marginal curve for all; higher is better. Entry times of y do not take part: rows that
+        enter late are judged by their whole time.
         """
         predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
         levels = np.array(SCORE_QUANTILES)
@@ -343,12 +354,12 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _solver(self) -> QuantileSolver:
+    def _solver(self, censoring: str) -> QuantileSolver:
         return QuantileSolver(
             censoring_survival=self.censoring_survival,
             n_neighbors=self.n_neighbors,
             solver=self.solver,
-            censoring=self.censoring,
+            censoring=censoring,
         )
 
     def _queries(self, X: Any) -> Queries:
@@ -361,7 +372,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         levels, is_scalar = read_levels(quantiles)
         read_choice("unidentified", unidentified, ("inf", "clip", "nan"))
-        solution = self.model_.solve(queries, self._solver(), levels, self.n_jobs)
+        solver = self._solver(self.model_.censoring)
+        solution = self.model_.solve(queries, solver, levels, self.n_jobs)
         values = solution.settled(unidentified, stacklevel=4)
         return values[:, 0] if is_scalar else values
 

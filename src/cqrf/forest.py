@@ -15,6 +15,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from cqrf.chance import derive
+from cqrf.growing.labels import VARIANCE
 from cqrf.growing.sampling import draw_units, rows_drawn
 from cqrf.growing.tree import (
     LEAF,
@@ -99,6 +100,8 @@ def grow_forest(
 
     ``progress`` wraps the iterator over finished batches, with the number of batches.
     """
+    if growing.criterion == VARIANCE:
+        rows = rows._replace(time=rows.time / power_of_two(np.abs(rows.time).max()))
     size = max(1, (sampling.size * len(rows.categorical)))
     batch = max(1, min(BATCH_WORK // size, n_trees // 16))
     starts = range(0, n_trees, batch)
@@ -111,6 +114,11 @@ def grow_forest(
         batches = progress(batches, len(starts))
     with interruptible():
         return _join([tree for trees in batches for tree in trees], rows.categorical)
+
+
+def power_of_two(x: float) -> float:
+    """Power of two close to x, by which times are divided so that their squares are finite."""
+    return float(np.ldexp(1.0, int(np.frexp(x)[1]) - 1)) if x > 0 else 1.0
 
 
 def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:

@@ -10,11 +10,20 @@ rows. Without censoring this is the plain quantile loss.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf.curves import StepCurve, step_curves
-from cqrf.target import Target, first_at_risk, oriented, rank_target, read_sample_weight
+from cqrf.target import (
+    Target,
+    first_at_risk,
+    oriented,
+    rank_target,
+    read_sample_weight,
+    read_target,
+)
 from cqrf.weights import Weights
 
 FLOOR = 0.1
@@ -62,8 +71,8 @@ def uncensored_until(
 
 
 def censored_quantile_loss(
-    train: Target,
-    test: Target,
+    y_train: Any,
+    y_test: Any,
     predicted: NDArray[np.float64],
     quantiles: ArrayLike,
     *,
@@ -73,10 +82,12 @@ def censored_quantile_loss(
 ) -> NDArray[np.float64]:
     """Mean quantile loss at each level up to the horizon, rows weighted by 1 / G.
 
-    ``predicted`` has shape (n, n_quantiles); infinite quantiles lie beyond the horizon. G is
-    estimated from ``train``, whose rows have ``train_weight``; ``sample_weight`` belongs to
-    the rows of ``test``. Weights are scaled to sum to 1.
+    ``y_train`` and ``y_test`` are targets in any form that ``fit`` takes. ``predicted`` has
+    shape (n, n_quantiles); infinite quantiles lie beyond the horizon. G is estimated from
+    ``y_train``, whose rows have ``train_weight``; ``sample_weight`` belongs to the rows of
+    ``y_test``. Weights are scaled to sum to 1.
     """
+    train, test = (y if isinstance(y, Target) else read_target(y) for y in (y_train, y_test))
     levels = np.asarray(quantiles, np.float64)
     if censoring == "left":
         levels = 1.0 - levels

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
-from cqrf.arguments import read_floats
+from cqrf.arguments import is_number, read_floats
 from cqrf.binning import encode, find_edges, level_edges
 from cqrf.curves import StepCurves, step_curves
 from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
@@ -121,7 +121,7 @@ class Model:
     ) -> NDArray[np.float64]:
         """Mean of T cut off at the horizon."""
         end = oriented(self.rows.time[-1:], self.censoring)[0] if horizon is None else horizon
-        if not np.isfinite(end):
+        if not is_number(end) or not np.isfinite(end):
             raise ValueError(f"horizon={horizon!r} must be a finite time.")
 
         def read(weights: Weights) -> NDArray[np.float64]:
@@ -175,6 +175,8 @@ class Model:
             ).mean()
             for values in (predicted, baseline)
         )
+        if marginal_loss == 0:  # all times alike: nothing to be better than
+            return 0.0 if forest_loss == 0 else -np.inf
         return float(1.0 - forest_loss / marginal_loss)
 
     def skill_in_training(
@@ -182,6 +184,11 @@ class Model:
     ) -> float:
         """Skill of predictions for the training rows; rows without one (NaN) do not count."""
         known = np.flatnonzero(~np.isnan(predicted).any(axis=1))
+        if len(known) == 0:
+            raise ValueError(
+                "no row is out of bag: every tree has drawn all of them. Fit with max_samples "
+                "below 1, or with bootstrap=True."
+            )
         ranks = np.argsort(self.order)[known]
         test = Target(oriented(self.rows.time, self.censoring), self.rows.event).take(ranks)
         weight = None if self.rows.weight is None else self.rows.weight[ranks]
@@ -213,7 +220,6 @@ def fit_model(
     groups: ArrayLike | None,
     *,
     growing: Growing,
-    solver: QuantileSolver,
     censoring: str,
     n_trees: int,
     max_bins: int,
@@ -224,17 +230,16 @@ def fit_model(
     n_jobs: int | None,
     verbose: bool,
 ) -> Model:
-    """Grow the forest of a table; ``solver`` is only checked against its size."""
+    """Grow the forest of a table."""
     check_consistent_length(matrix, target.time)
     n = len(matrix)
-    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
-    counts = weight > 0
+    weight = None if sample_weight is None else relative_weight(sample_weight, n)
+    counts = np.ones(n, dtype=bool) if weight is None else weight > 0
     if not target.event[counts].any():
         raise ValueError(
             "every row is censored (event is never True): nothing can be learnt about the "
             "time of the event. Check which value of the status means that it was seen."
         )
-    solver.check_neighbors(int(counts.sum()))
     ranked, order = rank_target(target, censoring)
     edges = [
         edge if levels is None else level_edges(len(levels))
@@ -249,7 +254,7 @@ def fit_model(
         categorical=columns.categorical,
         time=ranked.time,
         event=ranked.event,
-        weight=relative_weight(weight[order]),
+        weight=None if weight is None else weight[order],
         first_at_risk=first_at_risk(ranked),
     )
     units = number_units(counts, groups)
@@ -262,14 +267,16 @@ def fit_model(
     return Model(columns, edges, forest, rows, ranked.entry, order, sampling, seed, censoring)
 
 
-def relative_weight(weight: NDArray[np.float64]) -> NDArray[np.float32] | None:
+def relative_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float32] | None:
     """Weights relative to the mean of the positive ones; None if all are alike.
 
     Rounded to single precision, so that weights that differ by a factor alone give the
-    same numbers.
+    same numbers. What rounds to 0 is 0.
     """
+    weight = read_sample_weight(sample_weight, n)
     if (weight == weight[0]).all():
         return None
+    weight = weight / weight.max()
     return (weight / weight[weight > 0].mean()).astype(np.float32)
 
 
@@ -282,7 +289,9 @@ def number_units(counts: NDArray[np.bool_], groups: ArrayLike | None) -> NDArray
     labels = np.asarray(groups)
     if labels.shape != counts.shape:
         raise ValueError(f"groups has shape {labels.shape}; expected {counts.shape}.")
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError("groups contains NaN: give every row a group.")
-    units[counts] = np.unique(labels[counts], return_inverse=True)[1]
+    if any(label is None or label != label for label in labels.tolist()):
+        raise ValueError("groups contains None or NaN: give every row a group.")
+    _, first, unit = np.unique(labels[counts], return_index=True, return_inverse=True)
+    # By first appearance, so that other names for the groups change nothing.
+    units[counts] = np.argsort(np.argsort(first))[unit]
     return units

@@ -39,13 +39,15 @@ def plot_survival(
     values = forest.predict(X, quantiles, unidentified="nan")
     for i, curve in enumerate(curves):
         color = COLORS[i % len(COLORS)]
-        times = np.concatenate([[min(0.0, curve.times.min())], curve.times]) / scale
+        start = min([0.0, *curve.times[:1]])
+        times = np.concatenate([[start], curve.times]) / scale
         survival = np.concatenate([[curve.initial], curve.values])
         label = None if labels is None else labels[i]
         ax.step(times, survival, where="post", color=color, lw=1.8, label=label)
         ax.plot(values[i] / scale, 1 - np.asarray(quantiles), "o", color=color, ms=5)
-        if survival[-1] > 0:
-            ax.plot(times[-1], survival[-1], "o", mfc="white", mec=color, ms=7, zorder=3)
+        hidden = {-1: survival[-1] > 0, min(1, len(curve.times)): curve.initial < 1}
+        for step in (step for step, is_hidden in hidden.items() if is_hidden):
+            ax.plot(times[step], survival[step], "o", mfc="white", mec=color, ms=7, zorder=3)
     for level in quantiles:
         ax.axhline(1 - level, color="0.85", lw=0.8, zorder=0)
     ax.set(ylim=(0, 1.03), xlabel="time", ylabel="probability that the event is still to come")
@@ -62,7 +64,7 @@ def plot_quantile_fan(
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),
     ax: Axes | None = None,
 ) -> Axes:
-    """Predicted quantiles of the rows of X against one of their features."""
+    """Predicted quantiles of the rows of X, an array, against one of its columns."""
     ax = _axes(ax)
     order = np.argsort(X[:, feature], kind="stable")
     values = forest.predict(X[order], quantiles, unidentified="nan")

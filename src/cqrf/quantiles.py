@@ -30,6 +30,7 @@ from scipy import sparse
 
 from cqrf.arguments import is_count, is_number, read_choice
 from cqrf.curves import product_limit
+from cqrf.growing.labels import TOLERANCE
 from cqrf.kernel import kernel
 from cqrf.target import Target, first_at_risk, oriented, pair, rank_target, read_sample_weight
 from cqrf.weights import Weights
@@ -37,10 +38,6 @@ from cqrf.weights import Weights
 BERAN, KNN, KM = 0, 1, 2
 CENSORING_SURVIVALS = {"beran": BERAN, "knn": KNN, "km": KM}
 SOLVERS = ("root", "argmin")
-
-# S_n within this distance of 0 has reached it: sums of weights that should be equal
-# differ in their last digits.
-TOLERANCE = 1e-12
 
 
 class UnidentifiedQuantileWarning(UserWarning):

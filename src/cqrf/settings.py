@@ -50,9 +50,7 @@ def read_growing(
         criterion=CRITERIA[read_choice("criterion", criterion, tuple(CRITERIA))],
         levels=_read_split_quantiles(criterion, split_quantiles),
         n_candidates=_read_max_features(max_features, n_features),
-        max_depth=min(
-            UNLIMITED, UNLIMITED if max_depth is None else read_count("max_depth", max_depth, 1)
-        ),
+        max_depth=_read_max_depth(max_depth),
         min_samples_split=read_count("min_samples_split", min_samples_split, 2),
         min_samples_leaf=read_count("min_samples_leaf", min_samples_leaf, 1),
         min_child_fraction=read_fraction("min_child_fraction", min_child_fraction, 0.0, 0.5),

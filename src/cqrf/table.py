@@ -1,6 +1,7 @@
 """The table: what a user brings as ``X``, as a matrix of numbers.
 
-Numbers stay numbers, and so do booleans and dates. Text and categories become codes, by the
+Numbers stay numbers, and booleans become 0 and 1. Dates become seconds since 1970 and durations
+seconds, in whatever unit the frame keeps them. Text and categories become codes, by the
 alphabetical order of their labels, whatever order the frame gives them: a split may send any
 set of them left, so the codes themselves mean nothing. Missing is NaN in every column.
 """
@@ -16,14 +17,19 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from cqrf.arguments import is_number
+
 # One byte per code, less one code for missing and one spare that no level ever has.
 MAX_LEVELS = 254
+NUMBER, DATE, DURATION, CATEGORY = "number", "date", "duration", "category"
+PLURAL = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", CATEGORY: "categories"}
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What each column of the training table was: its levels, or None for numbers."""
+    """What each column of the training table was: its kind, and its levels if a category."""
 
+    kinds: tuple[str, ...]
     levels: tuple[NDArray[np.str_] | None, ...]
 
     @property
@@ -49,6 +55,8 @@ def read_table(
                 "some columns were categories in fit, so X must be a frame with the same "
                 "columns; found an array, whose numbers cannot be matched to labels."
             )
+        if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+            raise ValueError("X is an array of dates: pass a frame, or numbers.")
         matrix = validate_data(
             estimator,
             X,
@@ -56,15 +64,29 @@ def read_table(
             ensure_all_finite="allow-nan",
             reset=learn,
         )
-        return matrix, columns or Columns((None,) * matrix.shape[1])
+        n_columns = matrix.shape[1]
+        return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
     validate_data(estimator, X, skip_check_array=True, reset=learn)
     named = list(zip(frame.columns, frame.iter_columns(), strict=True))
+    kinds = tuple(_kind(series) for _, series in named)
     if columns is None:
-        columns = Columns(tuple(_learn_levels(name, series) for name, series in named))
+        levels = tuple(
+            _learn_levels(name, series) if kind == CATEGORY else None
+            for (name, series), kind in zip(named, kinds, strict=True)
+        )
+        columns = Columns(kinds, levels)
+    for (name, _), now, then in zip(named, kinds, columns.kinds, strict=True):
+        if now != then:
+            raise ValueError(
+                f"column {name!r} held {PLURAL[then]} in fit but holds {PLURAL[now]} now; "
+                "give it the same type."
+            )
     unseen: list[str] = []
     read = [
-        _read_numbers(name, series) if levels is None else _read_codes(name, series, levels, unseen)
-        for (name, series), levels in zip(named, columns.levels, strict=True)
+        _read_numbers(name, series, kind)
+        if levels is None
+        else _read_codes(name, series, levels, unseen)
+        for (name, series), kind, levels in zip(named, kinds, columns.levels, strict=True)
     ]
     if unseen:
         warnings.warn(
@@ -87,7 +109,9 @@ def _as_frame(X: Any) -> Any:
         import narwhals as nw
     except ImportError:
         return None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise ValueError("X is a lazy frame: pass X.collect().")
     if isinstance(frame, nw.DataFrame):
         return frame
     if hasattr(X, "__arrow_c_stream__"):
@@ -99,16 +123,21 @@ def _as_frame(X: Any) -> Any:
     return None
 
 
-def _is_category(series: Any) -> bool:
+def _kind(series: Any) -> str:
     import narwhals as nw
 
-    return series.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object)
+    if series.dtype in (nw.Date, nw.Datetime):
+        return DATE
+    if series.dtype == nw.Duration:
+        return DURATION
+    if series.dtype == nw.Object:
+        known = series.drop_nulls().to_list()
+        return NUMBER if known and all(is_number(value) for value in known) else CATEGORY
+    return CATEGORY if series.dtype in (nw.Categorical, nw.Enum, nw.String) else NUMBER
 
 
-def _learn_levels(name: Any, series: Any) -> NDArray[np.str_] | None:
-    if not _is_category(series):
-        return None
-    labels, missing = _labels(name, series)
+def _learn_levels(name: Any, series: Any) -> NDArray[np.str_]:
+    labels, missing = _labels(series)
     levels = np.unique(labels[~missing])
     if len(levels) > MAX_LEVELS:
         raise ValueError(
@@ -118,7 +147,7 @@ def _learn_levels(name: Any, series: Any) -> NDArray[np.str_] | None:
     return levels
 
 
-def _labels(name: Any, series: Any) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+def _labels(series: Any) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
     """Labels as text, and where they are missing."""
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     values = np.asarray(series.to_numpy(), dtype=object)
@@ -129,12 +158,7 @@ def _labels(name: Any, series: Any) -> tuple[NDArray[np.str_], NDArray[np.bool_]
 def _read_codes(
     name: Any, series: Any, levels: NDArray[np.str_], unseen: list[str]
 ) -> NDArray[np.float64]:
-    if not _is_category(series):
-        raise ValueError(
-            f"column {name!r} was a category in fit but holds {series.dtype} now; "
-            "give it the same type."
-        )
-    labels, missing = _labels(name, series)
+    labels, missing = _labels(series)
     codes = np.searchsorted(levels, labels)
     if len(levels):
         known = levels[np.minimum(codes, len(levels) - 1)] == labels
@@ -147,20 +171,21 @@ def _read_codes(
     return np.where(known & ~missing, codes.astype(np.float64), np.nan)
 
 
-def _read_numbers(name: Any, series: Any) -> NDArray[np.float64]:
+def _read_numbers(name: Any, series: Any, kind: str) -> NDArray[np.float64]:
     import narwhals as nw
 
-    if _is_category(series):
-        raise ValueError(
-            f"column {name!r} held numbers in fit but holds {series.dtype} now; "
-            "give it the same type."
-        )
-    if series.dtype.is_temporal():
-        series = series.cast(nw.Int64)
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     try:
-        return np.asarray(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), dtype=np.float64)
+        if kind == DATE:
+            microseconds = series.cast(nw.Datetime("us")).dt.timestamp("us")
+            values = np.asarray(microseconds.to_numpy(), dtype=np.float64) / 1e6
+        elif kind == DURATION:
+            values = np.asarray(series.dt.total_microseconds().to_numpy(), dtype=np.float64) / 1e6
+        else:
+            values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     except Exception as error:
         raise ValueError(
             f"column {name!r} of type {series.dtype} cannot be read as numbers; convert it to "
             "numbers or text, or drop it."
         ) from error
+    return np.where(missing, np.nan, values)

@@ -90,6 +90,11 @@ def read_target(y: Any) -> Target:
     if y.dtype.names is not None:
         return _read_structured(y)
     if y.ndim == 1:
+        if y.dtype.kind == "b":
+            raise ValueError(
+                "y is True or False in every row, which are events without times; pass "
+                "censored(time, event)."
+            )
         return pair(y, np.ones(len(y), dtype=bool))
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
@@ -217,6 +222,9 @@ def _read_event(event: NDArray[Any]) -> NDArray[np.bool_]:
         numbers = read_floats("event", event)
     except ValueError as error:
         raise ValueError(f"event must be True/False or 1/0; found {event.dtype} values.") from error
+    if np.isnan(numbers).any():
+        first = int(np.flatnonzero(np.isnan(numbers))[0])
+        raise ValueError(f"event is missing in row {first}: drop such rows.")
     odd = ~((numbers == 0) | (numbers == 1))
     if odd.any():
         first = int(np.flatnonzero(odd)[0])

@@ -253,6 +253,17 @@ def label_node(
             start = ends[c]
         return mixed, CLASSES, mass
     reached = label_by_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value)
+    for k in range(n_levels + 1):
+        means[k], precision[k] = 0.0, 0.0
+        if k < reached:
+            precision[k] = 1.0 / (levels[k] * (1.0 - levels[k]))
+        else:
+            ends[k], survival_at[k] = n, 0.0
+    if first_at_risk is not None:
+        write_vectors(
+            event, at_risk, weight, rows, first_at_risk, reached, ends, survival_at, vectors, means
+        )
+        return reached > 0, VECTOR, mass
     start, beyond, censored_below = 0, mass, 0.0
     for k in range(reached):
         for i in range(start, ends[k]):
@@ -260,16 +271,7 @@ def label_node(
             censored_below += value[i]
         start = ends[k]
         means[k] = (beyond + survival_at[k] * censored_below) / mass
-        precision[k] = 1.0 / (levels[k] * (1.0 - levels[k]))
-    for k in range(reached, n_levels + 1):
-        ends[k] = n
-        means[k], precision[k], survival_at[k] = 0.0, 0.0, 0.0
-    if first_at_risk is None:
-        return reached > 0, CURVE, mass
-    write_vectors(
-        event, at_risk, weight, rows, first_at_risk, reached, ends, survival_at, vectors, means
-    )
-    return reached > 0, VECTOR, mass
+    return reached > 0, CURVE, mass
 
 
 @kernel
