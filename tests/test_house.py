@@ -18,6 +18,7 @@ ROOMS = (
     "forest",
     "weights",
     "curves",
+    "equation",
     "quantiles",
     "metrics",
 )

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest
 from cqrf.datasets import load_pbc
@@ -47,9 +48,14 @@ def main(picture: Path = Path("pbc_demo.png")) -> None:
     _draw(forest, X[shown[[1, -3, -1]]], bilirubin, picture)
 
 
-def _print_patients(forest, X, y, names) -> None:  # type: ignore[no-untyped-def]
+def _print_patients(
+    forest: CensoredQuantileForest,
+    X: NDArray[np.float64],
+    y: NDArray[np.void],
+    names: tuple[str, ...],
+) -> None:
     years = forest.predict(X, QUANTILES, unidentified="nan") / DAYS_PER_YEAR
-    five_years = forest.predict_survival(X, times=[5 * DAYS_PER_YEAR])[:, 0]
+    five_years = np.asarray(forest.predict_survival(X, times=[5 * DAYS_PER_YEAR]))[:, 0]
     limits = forest.max_quantile(X)
     bilirubin, age = names.index("bili"), names.index("age")
     print("Years until death, for patients the forest has not seen")
@@ -66,7 +72,9 @@ def _print_patients(forest, X, y, names) -> None:  # type: ignore[no-untyped-def
         )
 
 
-def _draw(forest, X, bilirubin, picture: Path) -> None:  # type: ignore[no-untyped-def]
+def _draw(
+    forest: CensoredQuantileForest, X: NDArray[np.float64], bilirubin: int, picture: Path
+) -> None:
     try:
         import matplotlib
     except ImportError:
