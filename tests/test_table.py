@@ -227,6 +227,11 @@ def test_gaps_at_predict_no_worse_than_imputing():
 
 
 def test_informative_gaps_are_used():
+    """The imputed value is one that complete rows have too.
+
+    Where it is not (a mean of continuous values), a tree can pick it out as a value of its
+    own, and imputing loses little.
+    """
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
 
