@@ -23,10 +23,7 @@ HETEROSCEDASTIC_MEAN = 10.0
 HETEROSCEDASTIC_FIRST_CENSORING = 8.0
 SINE_MEAN = 2.5
 SINE_FIRST_CENSORING = 1.0  # sin(x) is added, so censoring starts 1.5 below the mean of T
-# Along x2 in [0, 2] the mean of C grows from 2 to 26.9: 36.8 % of all rows are censored,
-# 70 % of those at one end and 12 % at the other.
-DEPENDENT_CENSORING_MEAN = 2.0
-DEPENDENT_CENSORING_SLOPE = 1.3
+DEPENDENT_CENSORING_MEAN = 7.4  # where x2 is 1, the middle of its range
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -188,14 +185,16 @@ def make_dependent_censoring(
     n_samples: int = 2000,
     n_features: int = 20,
     *,
+    slope: float = 2.0,
     random_state: Randomness = None,
 ) -> Simulation:
     """Simulate censoring that depends strongly on a covariate which T ignores.
 
     Covariates are uniform on [0, 2] and log T = x1 + N(0, 0.3²), as in :func:`make_aft`.
-    C is exponential with mean 2 exp(1.3 x2), which grows from 2 to 26.9 along x2. Overall
-    37 % of the rows are censored: 70 % where x2 is near 0, 12 % where it is near 2. Given
-    x, T and C are independent. A tree that takes Y for T splits on x2, in vain.
+    C is exponential with mean 7.4 exp(slope (x2 - 1)), which at the default slope grows from
+    1 to 55 along x2. Overall 39 % of the rows are then censored: 87 % where x2 is near 0, 6 %
+    where it is near 2. Given x, T and C are independent. A tree that takes Y for T splits on
+    x2, in vain.
 
     Parameters
     ----------
@@ -203,6 +202,8 @@ def make_dependent_censoring(
         Number of rows.
     n_features : int, default=20
         Number of covariates, at least 2; all but the first two are noise.
+    slope : float, default=2.0
+        How strongly C depends on x2; 0 is no dependence, with 34 % of the rows censored.
     random_state : int, Generator, RandomState or None, default=None
         Seed or source of the random draws.
 
@@ -223,7 +224,7 @@ def make_dependent_censoring(
     source = open_randomness(random_state)
     X = _draw_covariates(source, n_samples, n_features, low=0.0, high=2.0)
     latent = np.exp(X[:, 0] + NOISE_SCALE * source.normal(size=n_samples))
-    mean = DEPENDENT_CENSORING_MEAN * np.exp(DEPENDENT_CENSORING_SLOPE * X[:, 1])
+    mean = DEPENDENT_CENSORING_MEAN * np.exp(slope * (X[:, 1] - 1))
     censoring = mean * draw_exponential(source, 1.0, n_samples)
     return _observe(X, latent, censoring, aft_quantile)
 
