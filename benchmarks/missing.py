@@ -14,13 +14,13 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-from lifelines.utils import concordance_index
 from scipy.special import ndtri
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from cqrf import CensoredQuantileForest
 from cqrf.datasets import load_pbc
+from cqrf.metrics import concordance_index
 from cqrf.target import read_target
 
 LEVELS = np.array([0.25, 0.5, 0.75])
@@ -54,9 +54,7 @@ def compare_on_pbc(repeats: int, trees: int) -> None:
         return reference.skill(quantiles[rows], judged.take(rows), LEVELS)
 
     def concordance(column: Callable) -> Callable:
-        return lambda quantiles, rows: concordance_index(
-            judged.time[rows], column(quantiles)[rows], judged.event[rows]
-        )
+        return lambda quantiles, rows: concordance_index(judged.take(rows), column(quantiles)[rows])
 
     measures = {
         "skill": skill,

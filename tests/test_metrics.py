@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from numpy.testing import assert_allclose, assert_array_equal
+from sksurv.metrics import concordance_index_censored
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from cqrf.datasets import make_aft
 from cqrf.metrics import (
     FLOOR,
     censored_quantile_loss,
+    concordance_index,
     marginal_weights,
     quantile_loss,
     uncensored_until,
@@ -357,3 +359,57 @@ def test_in_the_long_run_better_quantiles_have_the_smaller_loss():
     for factor in (0.8, 1.25):
         worse = censored_quantile_loss(target, target, good * factor, LEVELS)
         assert (worse > best * 1.05).all()
+
+
+def concordance_by_loops(target, predicted, weight):
+    concordant = comparable = 0.0
+    for i in np.flatnonzero(target.event):
+        for j in range(len(target.time)):
+            after = target.time[j] > target.time[i]
+            if after or (target.time[j] == target.time[i] and not target.event[j]):
+                pair_weight = weight[i] * weight[j]
+                comparable += pair_weight
+                concordant += pair_weight * (predicted[j] > predicted[i])
+                concordant += pair_weight * 0.5 * (predicted[j] == predicted[i])
+    return concordant / comparable
+
+
+@pytest.mark.parametrize("n_times", [None, 6], ids=["distinct", "tied"])
+@pytest.mark.parametrize("n_values", [None, 4], ids=["distinct", "tied"])
+def test_concordance_equals_loops_and_scikit_survival(n_times, n_values):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        target = random_target(rng, 80, n_times=n_times)
+        predicted = (
+            rng.normal(size=80) if n_values is None else 1.0 * rng.integers(n_values, size=80)
+        )
+        weight = rng.integers(0, 4, size=80).astype(float)
+        for weights in (None, weight):
+            expected = concordance_by_loops(
+                target, predicted, np.ones(80) if weights is None else weights
+            )
+            found = concordance_index(target, predicted, sample_weight=weights)
+            assert found == pytest.approx(expected, abs=1e-12)
+        theirs = concordance_index_censored(target.event, target.time, -predicted, tied_tol=0)[0]
+        assert concordance_index(target, predicted) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_concordance_of_left_censored_times_is_the_mirrored_one():
+    rng = np.random.default_rng(0)
+    target = random_target(rng, 60)
+    predicted = rng.normal(size=60)
+    mirrored = Target(-target.time, target.event)
+    assert concordance_index(mirrored, -predicted, censoring="left") == concordance_index(
+        target, predicted
+    )
+
+
+def test_concordance_takes_infinite_predictions_and_refuses_nan():
+    target = Target(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    assert concordance_index(target, [1.0, np.inf, np.inf]) == pytest.approx(2.5 / 3)
+    with pytest.raises(ValueError, match="must not be NaN"):
+        concordance_index(target, [1.0, np.nan, 2.0])
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        concordance_index(target, [1.0, 2.0])
+    with pytest.raises(ValueError, match="no two rows"):
+        concordance_index(Target(target.time, np.zeros(3, bool)), [1.0, 2.0, 3.0])
