@@ -1,0 +1,81 @@
+"""``cqrf reproduce``: the study, with a progress bar."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+STOPPED = 130
+
+
+def list_experiments() -> None:
+    """Print a table of all experiments."""
+    from cqrf.study.catalog import CATALOG
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("experiment", "what it shows", "in the paper"):
+        table.add_column(heading, no_wrap=heading == "experiment")
+    for entry in CATALOG:
+        table.add_row(entry.name, entry.title, entry.where or "beyond it")
+    console = Console()
+    console.print(table, highlight=False)
+    console.print("\nRun some or all of them:  cqrf reproduce all --out results", highlight=False)
+
+
+def run_experiments(
+    names: list[str], out: Path, *, quick: bool, with_peers: bool, n_jobs: int
+) -> None:
+    """Run what is missing, draw, and write the page."""
+    console = Console(stderr=True)
+    if find_spec("matplotlib") is None:
+        fail(console, "figures need matplotlib: pip install 'cqrf[plots]'")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from cqrf.study.catalog import find_entries
+    from cqrf.study.experiment import Folder
+    from cqrf.study.methods import Study
+    from cqrf.study.page import write_page
+    from cqrf.study.peers import have_peers
+
+    if with_peers and not have_peers():
+        fail(console, "--peers needs both packages: pip install 'cqrf[bench]'")
+    try:
+        entries = find_entries(names)
+        folder = Folder(out, Study(quick=quick, with_peers=with_peers, n_jobs=n_jobs))
+        left_out = [entry.name for entry in entries if entry.needs_peers and not have_peers()]
+        experiments = [entry.load() for entry in entries if entry.name not in left_out]
+        n_missing = sum(len(folder.missing_units(experiment)) for experiment in experiments)
+    except ValueError as error:
+        fail(console, str(error))
+    for name in left_out:
+        console.print(f"{name}: left out, it needs pip install 'cqrf[bench]'", markup=False)
+    columns = (TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn())
+    try:
+        with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+            task = progress.add_task("starting", total=n_missing)
+            for experiment in experiments:
+                progress.update(task, description=experiment.name)
+                for _ in folder.run(experiment):
+                    progress.advance(task)
+                folder.draw(experiment)
+            progress.update(task, description="done")
+        n_held, n_claims = write_page(folder)
+    except KeyboardInterrupt:
+        console.print("stopped; the same command goes on from here")
+        raise typer.Exit(STOPPED) from None
+    except OSError as error:
+        fail(console, f"{error.filename or out}: {error.strerror or error}")
+    print(f"{n_held} of {n_claims} claims hold: {out / 'README.md'}")
+
+
+def fail(console: Console, message: str) -> NoReturn:
+    """Say what is wrong, on one line, and end with code 2."""
+    console.print(f"cqrf: {message}", highlight=False, soft_wrap=True, markup=False)
+    raise typer.Exit(2)

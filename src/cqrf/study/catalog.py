@@ -1,0 +1,77 @@
+"""Catalog: every experiment, in the order of the paper and then beyond it.
+
+Names and titles stand here, so that to list them costs nothing; the experiments themselves
+are loaded when they are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cqrf.study.experiment import Experiment
+
+
+class Entry(NamedTuple):
+    """An experiment; ``where`` is its place in the paper, empty for one beyond it."""
+
+    name: str
+    title: str
+    where: str
+    module: str
+    needs_peers: bool = False
+
+    def load(self) -> Experiment:
+        """Load the experiment from its module."""
+        experiments = import_module(f"cqrf.study.{self.module}").EXPERIMENTS
+        return next(found for found in experiments if found.name == self.name)
+
+
+CATALOG = (
+    Entry("aft-curves", "AFT model: quantiles along x1", "5.1.1, fig. 1", "curves"),
+    Entry("aft-node-sizes", "AFT model: losses", "5.1.1, fig. 3", "node_sizes"),
+    Entry(
+        "heteroscedastic-curves",
+        "Change of spread: quantiles along x1",
+        "5.1.2, fig. 2",
+        "curves",
+    ),
+    Entry("heteroscedastic-node-sizes", "Change of spread: losses", "5.1.2, fig. 4", "node_sizes"),
+    Entry(
+        "censoring-survival",
+        "Survival of the censoring time",
+        "5.2, fig. 5",
+        "censoring_survival",
+    ),
+    Entry("boston-housing", "Boston housing: losses", "5.3, fig. 6", "node_sizes"),
+    Entry("pbc", "PBC: concordance", "5.3, fig. 6", "node_sizes"),
+    Entry("interval-curves", "Sine model: 95 % intervals along x", "B.1", "curves"),
+    Entry("interval-coverage", "Sine model: coverage of intervals", "B.1", "intervals"),
+    Entry("sine-curves", "Sine model: quantiles along x", "B.2", "curves"),
+    Entry("consistency", "AFT model: error as n grows", "4.1 (theory)", "beyond"),
+    Entry("query-time", "Time of a query as n grows", "A.1 (theory)", "beyond"),
+    Entry("censoring-share", "AFT model: 10 to 70 % censored", "", "beyond"),
+    Entry("dependent-censoring", "Censoring that follows a covariate", "", "beyond"),
+    Entry("r-packages", "Beside the R packages of the paper", "", "references"),
+    Entry(
+        "python-packages",
+        "Beside Python packages",
+        "",
+        "references",
+        needs_peers=True,
+    ),
+)
+
+
+def find_entries(names: Sequence[str]) -> list[Entry]:
+    """Entries of these names, in the catalog's order; ``all`` is every one."""
+    known = [*(entry.name for entry in CATALOG), "all"]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else "; cqrf reproduce lists them."
+            raise ValueError(f"there is no experiment {name!r}{hint}")
+    return [entry for entry in CATALOG if "all" in names or entry.name in names]

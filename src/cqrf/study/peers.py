@@ -1,0 +1,81 @@
+"""Peers: scikit-survival's and quantile-forest's own forests in place of our baselines.
+
+Neither grows honest trees, and both draw with replacement; the node size means the same.
+Both come with ``pip install 'cqrf[bench]'``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf.study.methods import last_above
+
+
+def have_peers() -> bool:
+    """Whether both packages are installed."""
+    return all(find_spec(name) is not None for name in ("quantile_forest", "sksurv"))
+
+
+def predict_quantile_forest(
+    X: NDArray[np.float64],
+    y: NDArray[np.void],
+    X_test: NDArray[np.float64],
+    levels: Sequence[float],
+    *,
+    node_size: int,
+    n_estimators: int,
+    seed: int,
+    n_jobs: int,
+) -> NDArray[np.float64]:
+    """Quantiles of the observed times by quantile-forest, every row of a leaf kept."""
+    from quantile_forest import RandomForestQuantileRegressor
+
+    forest = RandomForestQuantileRegressor(
+        n_estimators=n_estimators,
+        min_samples_split=node_size + 1,
+        max_features=min(math.ceil(math.sqrt(X.shape[1]) + 20), X.shape[1]),
+        max_samples_leaf=None,
+        n_jobs=n_jobs,
+        random_state=seed,
+    )
+    return np.asarray(forest.fit(X, y["time"]).predict(X_test, quantiles=list(levels)))
+
+
+def predict_survival_forest(
+    X: NDArray[np.float64],
+    y: NDArray[np.void],
+    X_test: NDArray[np.float64],
+    levels: Sequence[float],
+    *,
+    node_size: int,
+    n_estimators: int,
+    seed: int,
+    n_jobs: int,
+) -> NDArray[np.float64]:
+    """Quantiles by scikit-survival's random survival forest, read off its curves."""
+    from sksurv.ensemble import RandomSurvivalForest
+    from sksurv.util import Surv
+
+    forest = RandomSurvivalForest(
+        n_estimators=n_estimators,
+        min_samples_leaf=node_size,
+        min_samples_split=2 * node_size,
+        max_features="sqrt",
+        n_jobs=n_jobs,
+        random_state=seed,
+    )
+    forest.fit(X, Surv.from_arrays(y["event"], y["time"]))
+    survival = forest.predict_survival_function(X_test, return_array=True)
+    return np.array([last_above(forest.unique_times_, curve, levels) for curve in survival])
+
+
+PREDICT: dict[str, Any] = {
+    "variance": predict_quantile_forest,
+    "logrank": predict_survival_forest,
+}

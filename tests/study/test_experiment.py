@@ -1,0 +1,95 @@
+"""A run goes on where it stopped, and never mixes with another kind of run."""
+
+import json
+
+import pytest
+
+from cqrf.study.experiment import Experiment, Folder
+from cqrf.study.methods import Study
+
+
+class Counting:
+    """An experiment of four units that counts its runs, and may stop at one of them."""
+
+    def __init__(self, stop_at=None):
+        self.ran = []
+        self.stop_at = stop_at
+
+    def run(self, study, unit):
+        if len(self.ran) == self.stop_at:
+            raise KeyboardInterrupt
+        self.ran.append((unit["repeat"], unit["node_size"]))
+        return [{"method": m, **unit, "loss": 0.5} for m in ("a", "b")]
+
+    @property
+    def experiment(self):
+        def draw(results):
+            import matplotlib.pyplot as plt
+
+            figure, axes = plt.subplots()
+            axes.plot(results.column("loss"))
+            return figure
+
+        units = [{"repeat": r, "node_size": s} for r in range(2) for s in (5, 10)]
+        return Experiment("counting", lambda study: units, self.run, draw, lambda results: [])
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    stopped = Counting(stop_at=3)
+    with pytest.raises(KeyboardInterrupt):
+        list(Folder(tmp_path, Study()).run(stopped.experiment))
+    assert len(Folder(tmp_path, Study()).results("counting")) == 6
+    after = Counting()
+    folder = Folder(tmp_path, Study())
+    assert folder.missing_units(after.experiment) == [{"repeat": 1, "node_size": 10}]
+    list(folder.run(after.experiment))
+    assert stopped.ran + after.ran == [(0, 5), (0, 10), (1, 5), (1, 10)]
+    assert len(folder.results("counting")) == 8
+    again = Counting()
+    assert list(Folder(tmp_path, Study()).run(again.experiment)) == []
+    assert again.ran == []
+
+
+def test_the_record_adds_up_seconds(tmp_path):
+    list(Folder(tmp_path, Study()).run(Counting().experiment))
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["quick"] is False
+    assert record["seconds"]["counting"] >= 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["counting.csv", "run.json"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (Study(quick=True), Study(), "with --quick"),
+        (Study(), Study(quick=True), "without --quick"),
+        (Study(with_peers=True), Study(), "with --peers"),
+    ],
+)
+def test_a_folder_holds_one_kind_of_run(tmp_path, first, second, said):
+    list(Folder(tmp_path, first).run(Counting().experiment))
+    with pytest.raises(ValueError, match=f"holds results of a run {said}; give another --out"):
+        Folder(tmp_path, second)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"quick": false}', "{"])
+def test_a_record_that_is_none_is_refused(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ValueError, match="no record of a run"):
+        Folder(tmp_path, Study())
+
+
+def test_a_file_without_the_columns_of_a_unit_is_refused(tmp_path):
+    (tmp_path / "counting.csv").write_text("method,repeat\na,0\n")
+    with pytest.raises(ValueError, match="no column 'node_size'"):
+        Folder(tmp_path, Study()).missing_units(Counting().experiment)
+
+
+def test_a_figure_is_drawn_in_two_forms_and_the_same_each_time(tmp_path):
+    folder = Folder(tmp_path, Study())
+    list(folder.run(Counting().experiment))
+    folder.draw(Counting().experiment)
+    first = (tmp_path / "counting.svg").read_bytes()
+    folder.draw(Counting().experiment)
+    assert (tmp_path / "counting.svg").read_bytes() == first
+    assert (tmp_path / "counting.png").read_bytes().startswith(b"\x89PNG")
