@@ -23,7 +23,10 @@ ROOMS = (
     "metrics",
 )
 # The same rule inside a room.
-FLOORS = {"growing": ("sampling", "labels", "histograms", "splitting", "tree")}
+FLOORS = {
+    "growing": ("sampling", "labels", "histograms", "splitting", "tree"),
+    "metrics": ("censoring", "quantile", "concordance", "survival", "scorers"),
+}
 GROUND = ("kernel", "arguments", "chance")  # everyone may stand on these; they import no room
 JOINERS = ("progress", "settings", "model", "estimator")  # import rooms, and no door
 DOORS = ("plots", "datasets", "demo", "cli", "report", "study", "dask")

@@ -12,14 +12,8 @@ from sksurv.metrics import concordance_index_censored
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from cqrf.datasets import make_aft
-from cqrf.metrics import (
-    FLOOR,
-    censored_quantile_loss,
-    concordance_index,
-    marginal_weights,
-    quantile_loss,
-    uncensored_until,
-)
+from cqrf.metrics import FLOOR, censored_quantile_loss, concordance_index, quantile_loss
+from cqrf.metrics.censoring import marginal_weights, uncensored_until
 from cqrf.target import Target, pair, read_target
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.9])

@@ -81,6 +81,13 @@ class StepCurves:
         values[:, order] = _evaluate(self.offsets, self.times, self.values, self.initial, at[order])
         return values
 
+    def each(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Value of every curve at a time of its own."""
+        at = np.asarray(times, dtype=np.float64)
+        if at.shape != (len(self),) or np.isnan(at).any():
+            raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
+        return _evaluate_each(self.offsets, self.times, self.values, self.initial, at)
+
     def restricted_mean(self, horizon: float, censoring: str = "right") -> NDArray[np.float64]:
         """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
 
@@ -208,6 +215,16 @@ def _evaluate(offsets, times, values, initial, at):
                 value = values[i]
                 i += 1
             out[q, j] = value
+    return out
+
+
+@kernel
+def _evaluate_each(offsets, times, values, initial, at):
+    out = np.empty(at.shape[0])
+    for q in range(at.shape[0]):
+        start, end = offsets[q], offsets[q + 1]
+        n_before = np.searchsorted(times[start:end], at[q], side="right")
+        out[q] = values[start + n_before - 1] if n_before > 0 else initial[q]
     return out
 
 

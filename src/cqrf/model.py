@@ -20,7 +20,8 @@ from cqrf.arguments import is_number, read_floats
 from cqrf.binning import encode, find_edges, level_edges
 from cqrf.curves import StepCurves, step_curves
 from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
-from cqrf.metrics import censored_quantile_loss, marginal_weights
+from cqrf.metrics.censoring import marginal_weights
+from cqrf.metrics.quantile import censored_quantile_loss
 from cqrf.progress import show_progress
 from cqrf.quantiles import QuantileSolver, Solution
 from cqrf.settings import read_sample_size

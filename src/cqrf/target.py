@@ -12,12 +12,14 @@ whose event came before its entry is not in the table at all.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf.arguments import read_floats
+
+Times = TypeVar("Times", NDArray[np.float64], float)
 
 TARGET_FIELDS = [("event", "?"), ("time", "<f8")]
 
@@ -138,7 +140,7 @@ def pair(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> T
     return Target(checked_time, _read_event(raw_event), checked_entry)
 
 
-def oriented(time: NDArray[np.float64], censoring: str) -> NDArray[np.float64]:
+def oriented(time: Times, censoring: str) -> Times:
     """Turn times so that censoring is on the right; its own inverse."""
     return time if censoring == "right" else -time
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cqrf.datasets import make_aft
-from cqrf.metrics import uncensored_until
+from cqrf.metrics.censoring import uncensored_until
 from cqrf.study.experiment import Claim, Experiment, Unit
 from cqrf.study.figures import LOOKS, TRUTH, add_legend, panels
 from cqrf.study.methods import DEFAULT, METHODS, Study, build_forest

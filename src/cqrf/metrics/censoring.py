@@ -1,0 +1,117 @@
+"""Censoring: what is known of the test rows, and how likely censoring made that.
+
+Times are oriented to the right here. A row that had its event by t is known to have had it, and
+counts 1 / G(Y-), one over the probability of not having been censored before; a row at risk
+after t is known to be so, and counts 1 / G(t). All others are not known at t and count nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf.curves import StepCurve, StepCurves, step_curves
+from cqrf.target import (
+    Target,
+    first_at_risk,
+    oriented,
+    rank_target,
+    read_sample_weight,
+    read_target,
+)
+from cqrf.weights import Weights
+
+FLOOR = 0.1
+
+
+def marginal_weights(weight: NDArray[np.floating] | None, n: int) -> Weights:
+    """One row of weights, the same for all or as given: its curves are Kaplan-Meier curves."""
+    values = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    ranks = np.flatnonzero(values > 0)
+    values = values[ranks] / values[ranks].sum()
+    return Weights(np.array([0, len(ranks)]), ranks.astype(np.int32), values)
+
+
+def uncensored_until(
+    train: Target,
+    *,
+    censoring: str = "right",
+    train_weight: NDArray[np.floating] | None = None,
+) -> StepCurve:
+    """Kaplan-Meier curve of the censoring times, on times oriented to the right."""
+    ranked, order = rank_target(train, censoring)
+    weight = None if train_weight is None else train_weight[order]
+    return step_curves(
+        marginal_weights(weight, len(order)),
+        ranked.time,
+        ranked.event,
+        first_at_risk=first_at_risk(ranked),
+        of_censoring=True,
+    )[0]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Test rows, oriented to the right, with what is needed to weigh them."""
+
+    time: NDArray[np.float64]
+    event: NDArray[np.bool_]
+    sample_weight: NDArray[np.float64]
+    """Sums to 1."""
+    horizon: float
+    marginal: StepCurve
+    own: StepCurves | None
+    censoring: str
+
+    def uncensored_before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """G of every row just before a time of its own; at least FLOOR."""
+        if self.own is None:
+            values = self.marginal(np.nextafter(times, -np.inf))
+        elif self.censoring == "right":
+            values = self.own.each(np.nextafter(times, -np.inf))
+        else:
+            values = 1.0 - self.own.each(-times)  # P(-C >= -t) = 1 - P(C > t)
+        return np.maximum(values, FLOOR)
+
+    def uncensored_at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """G at each of the times, of all rows alike or as (n, n_times); at least FLOOR."""
+        if self.own is None:
+            values = self.marginal(times)
+        elif self.censoring == "right":
+            values = self.own(times)
+        else:
+            values = 1.0 - self.own(np.nextafter(-times, -np.inf))  # P(-C > -t) = 1 - P(C >= t)
+        return np.maximum(values, FLOOR)
+
+
+def see(
+    y_train: Any,
+    y_test: Any,
+    *,
+    censoring: str = "right",
+    censoring_survival: StepCurves | None = None,
+    train_weight: NDArray[np.floating] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Seen:
+    """What is known of the test rows, with G from the training rows or given for each row."""
+    train, test = (y if isinstance(y, Target) else read_target(y) for y in (y_train, y_test))
+    n = len(test.time)
+    if censoring_survival is not None and len(censoring_survival) != n:
+        raise ValueError(
+            f"censoring_survival has {len(censoring_survival)} curves for {n} rows of y_test."
+        )
+    curve = uncensored_until(train, censoring=censoring, train_weight=train_weight)
+    too_rare = np.flatnonzero(curve.values < FLOOR)
+    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
+    return Seen(
+        time=oriented(test.time, censoring),
+        event=test.event,
+        sample_weight=weight / weight.sum(),
+        horizon=float(curve.times[too_rare[0]]) if len(too_rare) else np.inf,
+        marginal=curve,
+        own=censoring_survival,
+        censoring=censoring,
+    )

@@ -1,0 +1,99 @@
+"""Quantile loss: u (tau - 1(u < 0)) with u = T - q; its mean is smallest at the true quantile.
+
+Where T is censored, we use the loss of min(q, h) for min(T, h), with h the horizon: known for
+every row that had its event, or was still at risk, by then. Such a row counts 1 / G(min(Y, h)-),
+and weights are scaled to sum to 1. Without censoring this is the plain quantile loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf.curves import StepCurves
+from cqrf.metrics.censoring import see
+from cqrf.target import oriented
+
+
+def quantile_loss(
+    time: ArrayLike, predicted: ArrayLike, quantiles: ArrayLike
+) -> NDArray[np.float64]:
+    """Quantile loss of each prediction, elementwise (broadcast over levels).
+
+    Examples
+    --------
+    >>> from cqrf.metrics import quantile_loss
+    >>> quantile_loss([3.0, 1.0], [2.0, 2.0], 0.9).round(2).tolist()
+    [0.9, 0.1]
+    """
+    distance = np.asarray(time, np.float64) - np.asarray(predicted, np.float64)
+    return distance * (np.asarray(quantiles, np.float64) - (distance < 0))
+
+
+def censored_quantile_loss(
+    y_train: Any,
+    y_test: Any,
+    predicted: NDArray[np.float64],
+    quantiles: ArrayLike,
+    *,
+    censoring: str = "right",
+    censoring_survival: StepCurves | None = None,
+    train_weight: NDArray[np.floating] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """Mean quantile loss at each level up to the horizon, rows weighted by 1 / G.
+
+    Parameters
+    ----------
+    y_train, y_test : targets in any form that ``fit`` takes
+        Training rows, from which G is estimated, and the rows that are judged.
+    predicted : ndarray of shape (n, n_quantiles)
+        Predicted quantiles; infinite ones lie beyond the horizon.
+    quantiles : sequence of float
+        Their levels.
+    censoring : {"right", "left"}
+        Side on which times are censored.
+    censoring_survival : StepCurves, optional
+        G of each row of ``y_test``, for when censoring depends on the covariates:
+        ``forest.predict_censoring(X_test)``, or, where it depends on covariates that T ignores
+        and the forest does not look at, ``predict_survival`` of a forest that was fitted to
+        ``censored(time, ~event)``. Default: Kaplan-Meier on ``y_train``.
+    train_weight, sample_weight : array-like, optional
+        Weights of the rows of ``y_train`` and of ``y_test``.
+
+    Examples
+    --------
+    >>> from cqrf import censored
+    >>> from cqrf.metrics import censored_quantile_loss
+    >>> y = censored([1.0, 2.0, 4.0], [True, True, True])
+    >>> censored_quantile_loss(y, y, [[2.0], [2.0], [2.0]], [0.5]).tolist()
+    [0.5]
+    """
+    seen = see(
+        y_train,
+        y_test,
+        censoring=censoring,
+        censoring_survival=censoring_survival,
+        train_weight=train_weight,
+        sample_weight=sample_weight,
+    )
+    levels = np.asarray(quantiles, np.float64)
+    if censoring == "left":
+        levels = 1.0 - levels
+    time = np.minimum(seen.time, seen.horizon)
+    known = seen.event | (time >= seen.horizon)
+    weight = seen.sample_weight * known / seen.uncensored_before(time)
+    if not weight.any():
+        raise ValueError("no row of y has an event or reaches the horizon: nothing to compare.")
+    q = np.minimum(oriented(np.asarray(predicted, np.float64), censoring), seen.horizon)
+    if q.shape != (len(time), *levels.shape):
+        raise ValueError(
+            f"predicted has shape {q.shape}; expected a row for each of the {len(time)} rows of "
+            f"y_test and a column for each of the {levels.size} levels."
+        )
+    if np.isnan(q).any() or np.isinf(q).any():
+        raise ValueError("predicted quantiles must not be NaN, nor infinite before the horizon.")
+    loss = quantile_loss(time[:, np.newaxis], q, levels)
+    return (weight / weight.sum()) @ loss

@@ -1,0 +1,313 @@
+"""Scores of curves: against plain loops, scikit-survival, and what they mean without censoring."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.metrics import brier_score as their_brier_score
+from sksurv.metrics import concordance_index_ipcw
+from sksurv.metrics import integrated_brier_score as their_integrated_brier_score
+from sksurv.util import Surv
+
+from cqrf import CensoredQuantileForest, StepCurve, StepCurves
+from cqrf.datasets import make_aft, make_dependent_censoring
+from cqrf.metrics import (
+    FLOOR,
+    SCORERS,
+    brier_score,
+    censored_quantile_loss,
+    concordance_index,
+    crps,
+    integrated_brier_score,
+    make_scorer,
+)
+from cqrf.metrics.censoring import uncensored_until
+from cqrf.target import Target, read_target
+
+
+def curves_of(parts):
+    """StepCurves from (times, values) pairs."""
+    lengths = [len(times) for times, _ in parts]
+    return StepCurves(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([times for times, _ in parts]).astype(float),
+        np.concatenate([values for _, values in parts]).astype(float),
+        np.ones(len(parts)),
+    )
+
+
+def random_curves(rng, n, n_steps=6, last=3.0):
+    parts = []
+    for _ in range(n):
+        times = np.sort(rng.uniform(0, last, n_steps))
+        parts.append((times, np.sort(rng.uniform(size=n_steps))[::-1]))
+    return curves_of(parts)
+
+
+def surv(y):
+    return Surv.from_arrays(y["event"], y["time"])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_aft(300, 3, random_state=0), make_aft(200, 3, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def forest(data):
+    return CensoredQuantileForest(n_estimators=50, random_state=0).fit(data[0].X, data[0].y)
+
+
+def test_a_curve_at_a_time_of_its_own():
+    rng = np.random.default_rng(0)
+    curves = random_curves(rng, 20)
+    at = np.concatenate([[-1.0, 9.0], curves.times[[12, 20]], rng.uniform(0, 3, 16)])
+    at[2:4] = curves[2].times[0], curves[3].times[-1]
+    expected = [float(curve(t)) for curve, t in zip(curves, at)]
+    np.testing.assert_array_equal(curves.each(at), expected)
+    with pytest.raises(ValueError, match="20 numbers"):
+        curves.each(at[:3])
+
+
+def test_brier_equals_scikit_survival(data, forest):
+    train, test = data
+    times = np.quantile(test.y["time"], np.linspace(0.05, 0.85, 17))
+    survival = forest.predict_survival(test.X, times)
+    _, theirs = their_brier_score(surv(train.y), surv(test.y), survival, times)
+    np.testing.assert_allclose(
+        brier_score(train.y, test.y, survival, times), theirs, rtol=0, atol=1e-10
+    )
+    found = integrated_brier_score(train.y, test.y, forest.predict_survival(test.X), times)
+    expected = their_integrated_brier_score(surv(train.y), surv(test.y), survival, times)
+    assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_uno_equals_scikit_survival(data, forest):
+    train, test = data
+    predicted = forest.predict(test.X, 0.5, unidentified="clip")
+    horizon = float(np.quantile(test.y["time"], 0.8))
+    theirs = concordance_index_ipcw(
+        surv(train.y), surv(test.y), -predicted, tau=horizon, tied_tol=0
+    )[0]
+    found = concordance_index(test.y, predicted, y_train=train.y, horizon=horizon)
+    assert found == pytest.approx(theirs, abs=1e-10)
+    assert found != pytest.approx(concordance_index(test.y, predicted), abs=1e-6)
+
+
+def uno_by_loops(train, test, predicted, weight, horizon):
+    curve = uncensored_until(train)
+    concordant = comparable = 0.0
+    for i in np.flatnonzero(test.event & (test.time < horizon)):
+        g = float(curve(np.nextafter(test.time[i], -np.inf)))
+        for j in range(len(test.time)):
+            tied = test.time[j] == test.time[i]
+            if test.time[j] > test.time[i] or (tied and not test.event[j]):
+                pair = weight[i] * weight[j] / g**2
+                comparable += pair
+                concordant += pair * (predicted[j] > predicted[i])
+                concordant += 0.5 * pair * (predicted[j] == predicted[i])
+    return concordant / comparable
+
+
+def test_uno_equals_loops_with_ties_and_weights():
+    rng = np.random.default_rng(0)
+    train, test = (
+        Target(rng.integers(1, 12, 150).astype(float), rng.uniform(size=150) < 0.7)
+        for _ in range(2)
+    )
+    predicted = rng.integers(0, 5, 150).astype(float)
+    weight = rng.uniform(size=150)
+    curve = uncensored_until(train)
+    horizon = min(8.0, curve.times[curve.values < FLOOR].min(initial=np.inf))
+    expected = uno_by_loops(train, test, predicted, weight, horizon)
+    found = concordance_index(test, predicted, y_train=train, horizon=horizon, sample_weight=weight)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def brier_by_loops(train, test, curves, t, weight, g_of_row=None):
+    marginal = uncensored_until(train)
+    total = 0.0
+    for i, curve in enumerate(curves):
+        g = marginal if g_of_row is None else g_of_row[i]
+        still = float(curve(t))
+        if test.time[i] > t:
+            total += weight[i] * (1 - still) ** 2 / max(float(g(t)), FLOOR)
+        elif test.event[i]:
+            before = float(g(np.nextafter(test.time[i], -np.inf)))
+            total += weight[i] * still**2 / max(before, FLOOR)
+    return total / weight.sum()
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["Kaplan-Meier", "own G"])
+def test_brier_and_crps_equal_loops(own):
+    rng = np.random.default_rng(0)
+    train, test = (
+        Target(rng.integers(1, 40, 60) / 10, rng.uniform(size=60) < 0.6) for _ in range(2)
+    )
+    curves = random_curves(rng, 60)
+    g = random_curves(rng, 60) if own else None
+    weight = rng.uniform(size=60)
+    options = {"sample_weight": weight, "censoring_survival": g}
+    marginal = uncensored_until(train)
+    horizon = marginal.times[marginal.values < FLOOR].min(initial=np.inf)
+    assert np.isfinite(horizon)
+    times = np.array([0.05, 0.3, 1.0, 1.7, 2.5])
+    times = times[times < horizon]
+    expected = [brier_by_loops(train, test, curves, t, weight, g) for t in times]
+    np.testing.assert_allclose(
+        brier_score(train, test, curves, times, **options), expected, atol=1e-12
+    )
+    # The integral by brute force, on a grid that no step can hide between.
+    fine = np.arange(0, horizon, 1e-3) + 5e-4
+    scores = [brier_by_loops(train, test, curves, t, weight, g) for t in fine]
+    assert crps(train, test, curves, **options) == pytest.approx(np.sum(scores) * 1e-3, rel=2e-3)
+
+
+def test_without_censoring_crps_is_the_usual_one():
+    """E|T - X| - E|X - X'| / 2 for X, X' from the predicted distribution."""
+    rng = np.random.default_rng(0)
+    curves, expected = [], []
+    time = rng.exponential(size=15)
+    for t in time:
+        atoms = np.sort(rng.exponential(size=8))
+        curves.append((atoms, 1 - np.arange(1, 9) / 8))
+        spread = np.abs(atoms[:, np.newaxis] - atoms).mean()
+        expected.append(np.abs(atoms - t).mean() - spread / 2)
+    target = Target(time, np.ones(15, bool))
+    assert crps(target, target, curves_of(curves)) == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+def mirrored(curves):
+    """Curves of -T: P(-T > t) = 1 - P(T >= -t)."""
+    parts = []
+    for curve in curves:
+        before = np.concatenate([[curve.initial], curve.values[:-1]])
+        parts.append(StepCurve(-curve.times[::-1], 1 - before[::-1], 1 - curve.values[-1]))
+    return StepCurves(
+        curves.offsets,
+        np.concatenate([part.times for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.array([part.initial for part in parts]),
+    )
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["Kaplan-Meier", "own G"])
+def test_left_censoring_is_the_mirrored_problem(own):
+    rng = np.random.default_rng(1)
+    train, test = (Target(rng.uniform(0, 3, 60), rng.uniform(size=60) < 0.6) for _ in range(2))
+    left_train, left_test = (Target(-target.time, target.event) for target in (train, test))
+    curves, g = random_curves(rng, 60), random_curves(rng, 60) if own else None
+    right = {"censoring_survival": g}
+    left = {"censoring_survival": mirrored(g) if own else None, "censoring": "left"}
+    times = np.array([0.21, 0.73, 1.41])
+    np.testing.assert_allclose(
+        brier_score(left_train, left_test, mirrored(curves), -times, **left),
+        brier_score(train, test, curves, times, **right),
+        atol=1e-12,
+    )
+    assert crps(left_train, left_test, mirrored(curves), **left) == pytest.approx(
+        crps(train, test, curves, **right), abs=1e-12
+    )
+    predicted = rng.uniform(0, 3, (60, 2))
+    np.testing.assert_allclose(
+        censored_quantile_loss(left_train, left_test, -predicted, [0.8, 0.3], **left),
+        censored_quantile_loss(train, test, predicted, [0.2, 0.7], **right),
+        atol=1e-12,
+    )
+
+
+def test_test_times_beyond_all_training_times_are_no_error(data, forest):
+    train, test = data
+    y = test.y.copy()
+    y["time"][:5] = 10 * train.y["time"].max()
+    y["event"][:5] = [True, True, True, False, False]
+    predicted = forest.predict(test.X, [0.5], unidentified="clip")
+    survival = forest.predict_survival(test.X)
+    assert np.isfinite(censored_quantile_loss(train.y, y, predicted, [0.5])).all()
+    assert np.isfinite(concordance_index(y, predicted[:, 0], y_train=train.y))
+    assert np.isfinite(crps(train.y, y, survival))
+    times = np.array([1.0, 2.0, 1e3])
+    with pytest.warns(UserWarning, match="1 of 3 times lie beyond the horizon"):
+        scores = brier_score(train.y, y, survival, times)
+    np.testing.assert_array_equal(np.isnan(scores), [False, False, True])
+    with pytest.warns(UserWarning, match="beyond the horizon"):
+        integrated = integrated_brier_score(train.y, y, survival, times)
+    assert integrated == pytest.approx(scores[:2].mean(), abs=1e-12)
+
+
+def test_the_censoring_of_each_row_corrects_what_kaplan_meier_cannot():
+    """Predictions that are wrong where most rows are censored: only the true G gives them back.
+
+    Times are cut at 1.5, where the G of every row is above the floor.
+    """
+    train, test = (make_dependent_censoring(20_000, 2, random_state=s) for s in (0, 1))
+    grid = np.linspace(0, 1.5, 300)
+    mean = 7.4 * np.exp(2.0 * (test.X[:, 1] - 1))
+    own = curves_of([(grid, np.exp(-grid / m)) for m in mean])
+    target = read_target(test.y)
+    cut = Target(np.minimum(target.time, 1.5), target.event | (target.time > 1.5))
+    wrong = np.where(test.X[:, 1] < 0.7, 0.3, 1.0)[:, np.newaxis]
+    q = np.minimum(wrong * test.quantile(test.X, [0.5]), 1.5)
+    expected = (np.abs(np.minimum(test.latent, 1.5)[:, np.newaxis] - q) / 2).mean()
+    by_row = censored_quantile_loss(train.y, cut, q, [0.5], censoring_survival=own)[0]
+    by_kaplan_meier = censored_quantile_loss(train.y, cut, q, [0.5])[0]
+    assert by_row == pytest.approx(expected, rel=0.02)
+    assert by_kaplan_meier < 0.9 * expected
+
+
+@pytest.mark.parametrize("metric", SCORERS)
+def test_scorers_work_in_cross_validation(data, metric):
+    train, _ = data
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0)
+    scores = cross_val_score(forest, train.X, train.y, cv=3, scoring=make_scorer(metric))
+    constant = CensoredQuantileForest(n_estimators=20, random_state=0, min_samples_split=1000)
+    blind = cross_val_score(constant, train.X, train.y, cv=3, scoring=make_scorer(metric))
+    assert (scores > blind).all()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), forest),
+        {"censoredquantileforest__min_samples_leaf": [5, 60]},
+        scoring=make_scorer(metric),
+        cv=2,
+    ).fit(train.X, train.y)
+    assert search.best_params_ == {"censoredquantileforest__min_samples_leaf": 5}
+
+
+def test_scorers_take_options_and_name_what_they_do_not_know(data, forest):
+    train, test = data
+    predicted = forest.predict(test.X, [0.9], unidentified="clip")
+    expected = -censored_quantile_loss(train.y, test.y, predicted, [0.9])[0]
+    found = make_scorer("quantile_loss", quantiles=0.9)(forest, test.X, test.y)
+    assert found == pytest.approx(expected, abs=1e-12)
+    own = make_scorer("crps", forest_censoring=True)(forest, test.X, test.y)
+    assert own == pytest.approx(
+        -crps(
+            train.y,
+            test.y,
+            forest.predict_survival(test.X),
+            censoring_survival=forest.predict_censoring(test.X),
+        )
+    )
+    assert own != make_scorer("crps")(forest, test.X, test.y)
+    with pytest.raises(ValueError, match="metric='r2' must be one of 'quantile_loss'"):
+        make_scorer("r2")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda y, c: brier_score(y, y, np.ones((3, 2)), [1.0]), r"shape \(3, 2\)"),
+        (lambda y, c: crps(y, y, c), "2 curves for 5 rows"),
+        (lambda y, c: integrated_brier_score(y, y, np.ones((5, 1)), [1.0]), "at least two"),
+        (lambda y, c: integrated_brier_score(y, y, np.ones((5, 2)), [2.0, 1.0]), "ascending"),
+        (lambda y, c: censored_quantile_loss(y, y, np.ones((5, 2)), [0.5]), r"shape \(5, 2\)"),
+        (
+            lambda y, c: censored_quantile_loss(y, y, np.ones((5, 1)), [0.5], censoring_survival=c),
+            "2 curves for 5 rows",
+        ),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(call, said):
+    y = Target(np.arange(1.0, 6.0), np.ones(5, bool))
+    with pytest.raises(ValueError, match=said):
+        call(y, random_curves(np.random.default_rng(0), 2))
