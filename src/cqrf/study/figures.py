@@ -135,10 +135,8 @@ def draw_lines(
                     places, means, spreads, label=method, elinewidth=0.7, capsize=2, ms=3,
                     marker="o", **look,
                 )  # fmt: skip
-            if "x" in log:
-                axes.set_xscale("log")
-            if "y" in log:
-                axes.set_yscale("log")
+            for axis in log:
+                use_log_scale(axes, axis)
             if name_value(panel, value):
                 axes.set_title(name_value(panel, value), fontsize=9)
             axes.set_xlabel(NAMES.get(x, x))
@@ -147,7 +145,23 @@ def draw_lines(
     return figure
 
 
-NAMES = {"node_size": "node size", "n": "training rows", "censored": "share of rows censored"}
+def use_log_scale(axes: Axes, axis: str) -> None:
+    """Logarithmic scale with plain numbers at its ticks."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set(**{f"{axis}scale": "log"})
+    ticks = axes.xaxis if axis == "x" else axes.yaxis
+    ticks.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    ticks.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ticks.set_minor_formatter(NullFormatter())
+
+
+NAMES = {
+    "node_size": "node size",
+    "n": "training rows",
+    "censored": "share of rows censored",
+    "slope": "slope of log E[C] along x2",
+}
 
 
 def name_value(column: str, value: Any) -> str:

@@ -219,22 +219,37 @@ def judge_boston(results: Results) -> list[Claim]:
     drawn = [load_boston_housing(censored=True, random_state=r).y for r in repeats]
     return [
         judge_share(np.concatenate(drawn), 0.4),
-        judge_best(results, "loss", lowest=True),
+        judge_best(
+            results,
+            "loss",
+            lowest=True,
+            why="rsf is better here. Its trees are not honest, which alone is worth a tenth of the "
+            "loss on this table (docs/defaults.md); of the paper's honest methods crf-quantile is "
+            "the best.",
+        ),
     ]
 
 
 def judge_pbc(results: Results) -> list[Claim]:
     return [
         judge_share(load_pbc(complete_cases=True).y, 0.6),
-        judge_best(results, "concordance", lowest=False),
+        judge_best(
+            results,
+            "concordance",
+            lowest=False,
+            why="Methods differ by two hundredths at most; from one random split of the 276 "
+            "patients to the next the gap between two of them changes by about as much.",
+        ),
     ]
 
 
-def judge_best(results: Results, column: str, *, lowest: bool) -> Claim:
+def judge_best(results: Results, column: str, *, lowest: bool, why: str) -> Claim:
     """Whether crf-quantile is the best of the paper's methods, over node sizes and levels."""
     mean = means(results, column, CENSORED)
     theirs = {method: value for method, value in mean.items() if method != DEFAULT}
     best = min(theirs, key=lambda m: theirs[m] if lowest else -theirs[m])
+    pairs = [means(of, column, (best, "crf-quantile")) for _, of in results.groups("repeat")]
+    gaps = [pair[best] - pair["crf-quantile"] for pair in pairs]
     share = np.mean(
         [
             means(cell, column, ("crf-quantile",))["crf-quantile"]
@@ -245,8 +260,11 @@ def judge_best(results: Results, column: str, *, lowest: bool) -> Claim:
     )
     return Claim(
         "Overall crf-quantile is the best of the paper's methods.",
-        f"mean {column}: {say(mean)}; best in {share:.0%} of node sizes and levels",
+        f"mean {column}: {say(mean)}; crf-quantile best in {share:.0%} of node sizes and levels; "
+        f"{best} less crf-quantile {np.mean(gaps):+.3f}, standard deviation over splits "
+        f"{np.std(gaps):.3f}",
         best == "crf-quantile",
+        why,
     )
 
 
