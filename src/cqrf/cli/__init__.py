@@ -8,6 +8,8 @@ import sys
 def main() -> None:
     """Run the command line, or say what it needs."""
     try:
+        import rich  # noqa: F401
+
         from cqrf.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
