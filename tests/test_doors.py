@@ -46,8 +46,9 @@ def test_the_code_of_the_readme_runs():
     assert isinstance(names["forest"], CensoredQuantileForest)
 
 
-DOCUMENTED = ["curves", "estimator", "metrics", "quantiles", "target"]
+DOCUMENTED = ["calibration", "conformal", "curves", "estimator", "quantiles", "target"]
 DOCUMENTED += ["datasets.generators", "datasets.tables"]
+DOCUMENTED += [f"metrics.{name}" for name in ("concordance", "quantile", "scorers", "survival")]
 
 
 @pytest.mark.parametrize("module", DOCUMENTED)

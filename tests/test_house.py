@@ -28,7 +28,15 @@ FLOORS = {
     "metrics": ("censoring", "quantile", "concordance", "survival", "scorers"),
 }
 GROUND = ("kernel", "arguments", "chance")  # everyone may stand on these; they import no room
-JOINERS = ("progress", "settings", "model", "estimator")  # import rooms, and no door
+JOINERS = (
+    "progress",
+    "settings",
+    "model",
+    "estimator",
+    "calibration",
+    "conformal",
+    "tuning",
+)  # import rooms, and no door
 DOORS = ("plots", "datasets", "demo", "cli", "report", "study", "dask")
 
 HEAVY = ("numba", "sklearn", "pandas", "matplotlib")

@@ -88,6 +88,11 @@ class StepCurves:
             raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
         return _evaluate_each(self.offsets, self.times, self.values, self.initial, at)
 
+    def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
+        """First time at which each curve is at most a value of its own; inf if it never is."""
+        bounds = np.broadcast_to(np.asarray(values, dtype=np.float64), len(self))
+        return _first_at_most(self.offsets, self.times, self.values, self.initial, bounds)
+
     def restricted_mean(self, horizon: float, censoring: str = "right") -> NDArray[np.float64]:
         """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
 
@@ -225,6 +230,23 @@ def _evaluate_each(offsets, times, values, initial, at):
         start, end = offsets[q], offsets[q + 1]
         n_before = np.searchsorted(times[start:end], at[q], side="right")
         out[q] = values[start + n_before - 1] if n_before > 0 else initial[q]
+    return out
+
+
+@kernel
+def _first_at_most(offsets, times, values, initial, bounds):
+    out = np.empty(bounds.shape[0])
+    for q in range(bounds.shape[0]):
+        low, high = offsets[q], offsets[q + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if values[middle] <= bounds[q]:
+                high = middle
+            else:
+                low = middle + 1
+        out[q] = times[low] if low < offsets[q + 1] else np.inf
+        if initial[q] <= bounds[q]:
+            out[q] = -np.inf
     return out
 
 

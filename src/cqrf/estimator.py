@@ -282,6 +282,17 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         queries = self._queries(X)
         return self.model_.curves(queries, times, n_jobs=self.n_jobs)
 
+    def predict_survival_oob(
+        self, times: ArrayLike | None = None
+    ) -> StepCurves | NDArray[np.float64]:
+        """Survival P(T > t | x) of the training rows, each from the trees that did not draw it.
+
+        A row that every tree has drawn has an empty curve.
+        """
+        check_is_fitted(self)
+        queries = self.model_.training_queries()
+        return self.model_.curves(queries, times, n_jobs=self.n_jobs)
+
     def predict_censoring(
         self, X: Any, times: ArrayLike | None = None
     ) -> StepCurves | NDArray[np.float64]:

@@ -13,6 +13,7 @@ from cqrf.curves import StepCurves
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cqrf.calibration import Calibration
     from cqrf.estimator import CensoredQuantileForest
 
 # Okabe and Ito's colours, told apart with any colour vision; line styles repeat the message.
@@ -73,6 +74,20 @@ def plot_quantile_fan(
         ax.plot(X[order, feature], values[:, k], color=color, lw=1.8, label=f"{level:g} quantile")
     ax.set(xlabel=f"feature {feature}", ylabel="time")
     ax.legend(frameon=False)
+    return ax
+
+
+def plot_calibration(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
+    """Observed against predicted levels, with the confidence band; the diagonal is perfect."""
+    ax = _axes(ax)
+    levels = calibration.levels
+    ax.plot([0, 1], [0, 1], color="0.6", lw=1, ls="--", label="perfect")
+    ax.fill_between(levels, calibration.lower, calibration.upper, color=COLORS[0], alpha=0.2, lw=0)
+    label = f"observed: distance {calibration.distance:.3f}, p {calibration.p_value:.2f}"
+    ax.plot(levels, calibration.observed, color=COLORS[0], lw=1.8, label=label)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted level", ylabel="share of events below it")
+    ax.set_aspect("equal")
+    ax.legend(frameon=False, loc="upper left")
     return ax
 
 

@@ -1,0 +1,170 @@
+"""Calibration: against plain loops and lifelines, and right where the truth is known."""
+
+import numpy as np
+import pytest
+from lifelines import KaplanMeierFitter
+from scipy.stats import chi2
+
+from cqrf import CensoredQuantileForest, StepCurves, censored
+from cqrf.calibration import (
+    LEVELS,
+    assess_calibration,
+    compare,
+    estimate_share_below,
+    spread_over_bins,
+    transform,
+)
+from cqrf.datasets import make_aft
+from cqrf.target import Target
+
+GRID = np.linspace(0.002, 12, 3000)
+
+
+def exponential_curves(scale, last=None):
+    """True curves of exponential times, one for each scale."""
+    grid = GRID if last is None else GRID[last >= GRID]
+    values = np.exp(-grid / np.asarray(scale)[:, np.newaxis])
+    if last is None:
+        values[:, -1] = 0.0
+    n = len(values)
+    offsets = np.arange(n + 1) * len(grid)
+    return StepCurves(offsets, np.tile(grid, n), values.ravel(), np.ones(n))
+
+
+def simulate(rng, n, rate=0.5):
+    scale = rng.uniform(0.5, 2.0, n)
+    latent = scale * rng.exponential(size=n)
+    c = rng.exponential(1 / rate, n)
+    return scale, Target(np.minimum(latent, c), latent <= c)
+
+
+def test_the_share_below_is_lifelines_kaplan_meier_of_the_transform():
+    rng = np.random.default_rng(0)
+    u, event = rng.uniform(size=200), rng.uniform(size=200) < 0.7
+    below, lower, upper = estimate_share_below(Target(u, event), np.ones(200), 0.9)
+    theirs = KaplanMeierFitter(alpha=0.1).fit(u, event)
+    seen = ~np.isnan(below)
+    np.testing.assert_allclose(below[seen], 1 - theirs.predict(LEVELS[seen]), atol=1e-12)
+    band = theirs.confidence_interval_survival_function_
+    for ours, name in ((lower, "KM_estimate_upper_0.9"), (upper, "KM_estimate_lower_0.9")):
+        column = band[name].to_numpy()
+        at = np.searchsorted(band.index.to_numpy(), LEVELS[seen], side="right") - 1
+        np.testing.assert_allclose(ours[seen], 1 - column[at], atol=1e-10)
+
+
+def test_rows_that_enter_late_are_at_risk_after_their_entry_only():
+    rng = np.random.default_rng(0)
+    u = rng.uniform(size=200)
+    entry = u * rng.uniform(size=200)
+    event = rng.uniform(size=200) < 0.7
+    below, _, _ = estimate_share_below(Target(u, event, entry), np.ones(200), 0.95)
+    theirs = KaplanMeierFitter().fit(u, event, entry=entry)
+    seen = ~np.isnan(below)
+    np.testing.assert_allclose(below[seen], 1 - theirs.predict(LEVELS[seen]), atol=1e-10)
+
+
+def test_whole_weights_are_repeated_rows():
+    rng = np.random.default_rng(0)
+    u, event = rng.uniform(size=60).round(2), rng.uniform(size=60) < 0.7
+    copies = rng.integers(1, 4, 60)
+    options = {"from_left": False, "confidence": 0.95, "n_bins": 5}
+    weighted = compare(Target(u, event), copies.astype(float), **options)
+    repeated = Target(np.repeat(u, copies), np.repeat(event, copies))
+    plain = compare(repeated, np.ones(copies.sum()), **options)
+    np.testing.assert_allclose(weighted.observed, plain.observed, atol=1e-12)
+    np.testing.assert_allclose(weighted.bins, plain.bins, atol=1e-9)
+    assert weighted.distance == pytest.approx(plain.distance)
+    assert weighted.p_value == pytest.approx(plain.p_value)
+
+
+def test_bins_equal_loops():
+    rng = np.random.default_rng(0)
+    survival, event = rng.uniform(size=80), rng.uniform(size=80) < 0.5
+    survival[:3] = [0.0, 1.0, 0.2]
+    expected = np.zeros(5)
+    for s, had_event in zip(survival, event):
+        if had_event or s == 0:
+            expected[min(4, max(0, int(np.ceil(s * 5)) - 1))] += 1
+            continue
+        for b in range(5):
+            expected[b] += max(0.0, min(s, (b + 1) / 5) - b / 5) / s
+    found = spread_over_bins(survival, event, np.ones(80), 5)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert found.sum() == pytest.approx(80)
+    result = compare(
+        Target(1 - survival, event), np.ones(80), from_left=False, confidence=0.95, n_bins=5
+    )
+    statistic = ((expected - 16) ** 2 / 16).sum()
+    assert result.p_value == pytest.approx(chi2.sf(statistic, 4))
+
+
+def test_an_event_beyond_the_end_of_a_curve_is_censored_there():
+    curves = exponential_curves([1.0, 1.0, 1.0], last=2.0)
+    target = Target(np.array([1.0, 2.5, 3.0]), np.array([True, True, False]))
+    moved = transform(curves, target)
+    assert moved.event.tolist() == [True, False, False]
+    assert moved.time[1] == moved.time[2] == pytest.approx(1 - np.exp(-2.0), abs=1e-2)
+
+
+def test_true_curves_are_calibrated_and_wrong_ones_are_not():
+    """Rejected no more often than the test's level; the band holds the diagonal."""
+    rejected, inside, far = 0, [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        scale, target = simulate(rng, 200)
+        options = {"from_left": False, "confidence": 0.95, "n_bins": 10}
+        right = compare(transform(exponential_curves(scale), target), np.ones(200), **options)
+        wrong = compare(transform(exponential_curves(2.0 * scale), target), np.ones(200), **options)
+        rejected += right.p_value < 0.05
+        at = slice(19, 80, 20)
+        inside.append((right.lower[at] <= LEVELS[at]) & (LEVELS[at] <= right.upper[at]))
+        far.append(wrong.p_value < 0.05 and wrong.distance > 2 * right.distance)
+    assert rejected <= 7
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.035)
+    assert np.mean(far) > 0.95
+
+
+def test_out_of_bag_a_forest_is_calibrated_in_bag_it_is_not():
+    data = make_aft(600, 5, random_state=0)
+    forest = CensoredQuantileForest(
+        n_estimators=100, random_state=0, honest=False, min_samples_leaf=1, min_samples_split=2
+    ).fit(data.X, data.y)
+    honest = CensoredQuantileForest(n_estimators=100, random_state=0).fit(data.X, data.y)
+    assert assess_calibration(honest).distance < 0.03
+    assert assess_calibration(honest).p_value > 0.01
+    in_bag = assess_calibration(forest, data.X, data.y)
+    assert in_bag.distance > 2 * assess_calibration(honest).distance
+    fresh = make_aft(600, 5, random_state=1)
+    assert assess_calibration(honest, fresh.X, fresh.y).distance < 0.05
+
+
+def test_left_censoring_is_the_mirrored_problem():
+    data, test = make_aft(300, 3, random_state=0), make_aft(300, 3, random_state=1)
+    right = CensoredQuantileForest(n_estimators=50, random_state=0).fit(data.X, data.y)
+    left = CensoredQuantileForest(n_estimators=50, random_state=0, censoring="left")
+    left.fit(data.X, censored(-data.y["time"], data.y["event"]))
+    expected = assess_calibration(right, test.X, test.y)
+    found = assess_calibration(left, test.X, censored(-test.y["time"], test.y["event"]))
+    seen = ~np.isnan(found.observed)
+    assert found.distance == pytest.approx(expected.distance, abs=0.005)
+    np.testing.assert_allclose(found.observed[seen], 1 - expected.observed[::-1][seen], atol=0.02)
+
+
+def test_weights_of_the_fit_and_rows_in_every_tree(recwarn):
+    data = make_aft(200, 3, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=3, random_state=0)
+    weight = np.where(np.arange(200) < 20, 0.0, 1.0)
+    assert np.isfinite(assess_calibration(forest.fit(data.X, data.y, weight)).distance)
+
+
+def test_mistakes_are_named():
+    data = make_aft(100, 2, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="both X and y"):
+        assess_calibration(forest, data.X)
+    with pytest.raises(ValueError, match="out of bag, the fit's"):
+        assess_calibration(forest, sample_weight=np.ones(100))
+    with pytest.raises(ValueError, match="n_bins"):
+        assess_calibration(forest, n_bins=1)
+    with pytest.raises(ValueError, match="confidence"):
+        assess_calibration(forest, confidence=2)
