@@ -20,6 +20,7 @@ ROOMS = (
     "curves",
     "equation",
     "quantiles",
+    "uncertainty",
     "metrics",
 )
 # The same rule inside a room.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cqrf.estimator import CensoredQuantileForest
     from cqrf.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf.target import censored
+    from cqrf.tuning import tune
 
 _ROOM_OF = {
     "CensoredQuantileForest": "estimator",
@@ -22,6 +23,7 @@ _ROOM_OF = {
     "UnidentifiedQuantileWarning": "quantiles",
     "censored": "target",
     "solve_quantiles": "quantiles",
+    "tune": "tuning",
 }
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "UnidentifiedQuantileWarning",
     "censored",
     "solve_quantiles",
+    "tune",
 ]
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import read_choice, read_count, read_flag, read_fraction
+from cqrf.arguments import read_choice, read_count, read_flag, read_floats, read_fraction
 from cqrf.curves import StepCurves
 from cqrf.growing.tree import grow_nodes
 from cqrf.model import Queries, fit_model
@@ -21,6 +22,7 @@ from cqrf.quantiles import QuantileSolver, read_levels
 from cqrf.settings import read_bins, read_growing
 from cqrf.table import read_table
 from cqrf.target import read_target
+from cqrf.uncertainty import log_log_interval
 
 # Levels at which ``score`` compares the forest with the Kaplan-Meier curve.
 SCORE_QUANTILES = (0.25, 0.5, 0.75)
@@ -70,6 +72,10 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         How a quantile is read off the estimating equation. ``"argmin"`` is the paper's, for
         comparison: its quantiles may cross, and where much is censored or times are tied it
         drifts to late times, as the equation is nearly flat there.
+    bag_size : int, default=1
+        Trees that draw from the same half of the rows. With 2 or more, standard errors and
+        confidence intervals of the estimates themselves can be had (the bootstrap of little
+        bags), for which there should be some hundred bags.
     n_jobs : int, optional
         Threads. Results do not depend on it.
     random_state : int, RandomState or None
@@ -119,6 +125,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         censoring_survival: str = "beran",
         n_neighbors: float | int = 0.1,
         solver: str = "root",
+        bag_size: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -139,6 +146,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         self.censoring_survival = censoring_survival
         self.n_neighbors = n_neighbors
         self.solver = solver
+        self.bag_size = bag_size
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -205,6 +213,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             max_samples=self.max_samples,
             bootstrap=read_flag("bootstrap", self.bootstrap),
             honest=read_flag("honest", self.honest),
+            bag_size=read_count("bag_size", self.bag_size, 1),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
@@ -305,6 +314,53 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         queries = self._queries(X)
         return self.model_.curves(queries, times, of_censoring=True, n_jobs=self.n_jobs)
 
+    def survival_standard_error(self, X: Any, times: ArrayLike) -> NDArray[np.float64]:
+        """Standard error of ``predict_survival(X, times)``: how far another sample would move it.
+
+        Needs ``bag_size`` of 2 or more. Shape (n, n_times).
+        """
+        queries = self._queries(X)
+        at = np.atleast_1d(read_floats("times", times))
+        spread_out = np.broadcast_to(at, (len(queries.codes), len(at)))
+        return self.model_.survival_errors(queries, spread_out, self.n_jobs)
+
+    def survival_confidence_interval(
+        self, X: Any, times: ArrayLike, confidence: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Confidence interval of P(T > t | x), pointwise; shape (n, n_times, 2).
+
+        On the scale of log(-log S), as is usual for survival curves. It covers the sampling
+        error of the estimate, not its bias: small, but not zero.
+        """
+        width = confidence_width(confidence) * self.survival_standard_error(X, times)
+        survival = self.predict_survival(X, np.atleast_1d(read_floats("times", times)))
+        assert isinstance(survival, np.ndarray)
+        return np.stack(log_log_interval(survival, width), axis=-1)
+
+    def quantile_confidence_interval(
+        self, X: Any, quantiles: float | Sequence[float] = 0.5, confidence: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Confidence interval of the estimated quantile itself, pointwise.
+
+        Shape (n, n_quantiles, 2), or (n, 2) for a single level. An end that censoring hides is
+        infinite. Not to be taken for ``predict_interval``, which is where T itself will lie.
+        """
+        levels, is_scalar = read_levels(quantiles)
+        width = confidence_width(confidence)
+        queries = self._queries(X)
+        solver = self._solver(self.model_.censoring)
+        values = self.model_.solve(queries, solver, levels, self.n_jobs).settled("clip")
+        errors = self.model_.survival_errors(queries, values, self.n_jobs)
+        curves = self.predict_survival(X)
+        assert isinstance(curves, StepCurves)
+        ends = np.empty((*values.shape, 2))
+        for k, level in enumerate(levels):
+            lower, upper = log_log_interval(np.full(len(values), 1.0 - level), width * errors[:, k])
+            ends[:, k, 0], ends[:, k, 1] = curves.first_at_most(upper), curves.first_at_most(lower)
+        ends[..., 0] = np.minimum(ends[..., 0], values)
+        ends[..., 1] = np.maximum(ends[..., 1], values)
+        return ends[:, 0] if is_scalar else ends
+
     def predict_mean(self, X: Any, horizon: float | None = None) -> NDArray[np.float64]:
         """Restricted mean E[min(T, horizon) | x]; under left censoring E[max(T, horizon) | x].
 
@@ -387,6 +443,14 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         solution = self.model_.solve(queries, solver, levels, self.n_jobs)
         values = solution.settled(unidentified, stacklevel=4)
         return values[:, 0] if is_scalar else values
+
+
+def confidence_width(confidence: float) -> float:
+    """Standard errors on each side of an estimate."""
+    level = read_fraction("confidence", confidence, 0.0, 1.0)
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1.")
+    return float(ndtri((1.0 + level) / 2.0))
 
 
 def interval_levels(coverage: float) -> list[float]:

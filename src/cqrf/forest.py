@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cqrf.chance import derive
 from cqrf.growing.labels import VARIANCE
-from cqrf.growing.sampling import draw_units, rows_drawn
+from cqrf.growing.sampling import draw_for_tree, rows_drawn
 from cqrf.growing.tree import (
     LEAF,
     find_nodes,
@@ -42,6 +42,8 @@ class Sampling(NamedTuple):
     size: int
     bootstrap: bool
     honest: bool
+    bag_size: int = 1
+    """Trees that draw from the same half of the units; 1: each draws from all."""
 
 
 class Growing(NamedTuple):
@@ -124,7 +126,12 @@ def power_of_two(x: float) -> float:
 def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
     """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
     return _in_bag_bits(
-        np.uint64(seed), n_trees, sampling.n_units, sampling.size, sampling.bootstrap
+        np.uint64(seed),
+        n_trees,
+        sampling.n_units,
+        sampling.size,
+        sampling.bootstrap,
+        sampling.bag_size,
     )
 
 
@@ -142,7 +149,7 @@ def grow_tree(
     Three kernels rather than one: what a kernel calls is compiled with it, each time anew.
     """
     tree_seed = np.uint64(derive(np.uint64(seed), number))
-    split_ranks, leaf_ranks, *drawn = draw_rows(*rows, *sampling, tree_seed)
+    split_ranks, leaf_ranks, *drawn = draw_rows(*rows, *sampling, np.uint64(seed), number)
     *nodes, node_of_row, importance = grow_nodes(*drawn, *growing, np.uint64(derive(tree_seed, 1)))
     leaves = settle_rows(
         rows.codes, rows.categorical, *nodes, node_of_row, split_ranks, leaf_ranks, sampling.honest
@@ -163,10 +170,12 @@ def draw_rows(
     size,
     bootstrap,
     honest,
-    tree_seed,
+    bag_size,
+    seed,
+    number,
 ):
     """Ranks that choose a tree's splits and that fill its leaves, and what the first need."""
-    draws = draw_units(derive(tree_seed, 0), n_units, size, bootstrap, honest)
+    draws = draw_for_tree(seed, number, n_units, size, bootstrap, honest, bag_size)
     split_ranks = rows_drawn(draws, unit_of_row, 1)
     leaf_ranks = rows_drawn(draws, unit_of_row, -1) if honest else split_ranks
     return (
@@ -206,11 +215,11 @@ def settle_rows(
 
 
 @kernel
-def _in_bag_bits(seed, n_trees, n_units, size, bootstrap):
+def _in_bag_bits(seed, n_trees, n_units, size, bootstrap, bag_size):
     bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
     for t in range(n_trees):
         # Honest halves share the draws out; who is drawn at all does not depend on them.
-        draws = draw_units(derive(derive(seed, t), 0), n_units, size, bootstrap, False)
+        draws = draw_for_tree(seed, t, n_units, size, bootstrap, False, bag_size)
         for unit in range(n_units):
             if draws[unit] != 0:
                 bits[unit, t >> 3] |= np.uint8(1 << (t & 7))

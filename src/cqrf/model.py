@@ -27,6 +27,7 @@ from cqrf.quantiles import QuantileSolver, Solution
 from cqrf.settings import read_sample_size
 from cqrf.table import Columns
 from cqrf.target import Target, first_at_risk, oriented, rank_target, read_sample_weight
+from cqrf.uncertainty import survival_errors
 from cqrf.weights import Weights, map_weights
 
 Result = TypeVar("Result")
@@ -116,6 +117,30 @@ class Model:
             return StepCurves.join(self.map(read, queries, n_jobs))
         at = np.atleast_1d(read_floats("times", times))
         return np.concatenate(self.map(lambda weights: read(weights)(at), queries, n_jobs))
+
+    def survival_errors(
+        self, queries: Queries, at: NDArray[np.float64], n_jobs: int | None = None
+    ) -> NDArray[np.float64]:
+        """Standard error of the survival curve at times of shape (n_queries, n_times)."""
+        if self.sampling.bag_size == 1:
+            raise ValueError(
+                "standard errors need trees in bags: fit with bag_size=2 or more (and some hundred "
+                "bags, n_estimators / bag_size)."
+            )
+        if len(self.forest.roots) < 2 * self.sampling.bag_size:
+            raise ValueError("standard errors need at least two bags: more n_estimators.")
+        if self.rows.first_at_risk is not None:
+            raise ValueError("standard errors are not there for rows that enter late.")
+        return survival_errors(
+            self.forest,
+            queries.codes,
+            self.rows.time,
+            self.rows.event,
+            self.rows.weight,
+            np.ascontiguousarray(oriented(at, self.censoring)),
+            self.sampling.bag_size,
+            n_jobs,
+        )
 
     def restricted_mean(
         self, queries: Queries, horizon: float | None = None, n_jobs: int | None = None
@@ -227,6 +252,7 @@ def fit_model(
     max_samples: float | int | None,
     bootstrap: bool,
     honest: bool,
+    bag_size: int,
     seed: int,
     n_jobs: int | None,
     verbose: bool,
@@ -261,9 +287,9 @@ def fit_model(
     units = number_units(counts, groups)
     n_units = int(units.max()) + 1
     unit = "rows" if groups is None else "groups"
-    size = read_sample_size(max_samples, n_units, bootstrap, unit)
-    sampling = Sampling(units[order], n_units, size, bootstrap, honest)
-    progress = partial(show_progress, n_trees=n_trees) if verbose else None
+    size = read_sample_size(max_samples, n_units, bootstrap, unit, bag_size)
+    sampling = Sampling(units[order], n_units, size, bootstrap, honest, bag_size)
+    progress = partial(show_progress, total=n_trees) if verbose else None
     forest = grow_forest(rows, sampling, growing, n_trees, seed, n_jobs, progress)
     return Model(columns, edges, forest, rows, ranked.entry, order, sampling, seed, censoring)
 

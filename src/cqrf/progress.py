@@ -1,4 +1,4 @@
-"""Progress: a bar over the trees, on standard error, for ``verbose`` fits."""
+"""Progress: a bar on standard error, over the trees of a fit or the trials of a search."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ Item = TypeVar("Item")
 WIDTH = 30
 
 
-def show_progress(batches: Iterable[Item], n_batches: int, n_trees: int) -> Iterator[Item]:
+def show_progress(
+    batches: Iterable[Item], n_batches: int, total: int, noun: str = "trees"
+) -> Iterator[Item]:
     """Pass finished batches through and redraw the bar after each."""
     began = time.perf_counter()
-    _draw(0, n_trees, began)
+    _draw(0, total, noun, began)
     for done, batch in enumerate(batches, start=1):
         yield batch
-        _draw(n_trees * done // n_batches, n_trees, began)
+        _draw(total * done // n_batches, total, noun, began)
     print(file=sys.stderr)
 
 
-def _draw(done: int, n_trees: int, began: float) -> None:
-    filled = WIDTH * done // n_trees
+def _draw(done: int, total: int, noun: str, began: float) -> None:
+    filled = WIDTH * done // total
     bar = "#" * filled + "." * (WIDTH - filled)
     seconds = time.perf_counter() - began
-    print(f"\r[{bar}] {done}/{n_trees} trees, {seconds:.1f} s", end="", file=sys.stderr, flush=True)
+    print(f"\r[{bar}] {done}/{total} {noun}, {seconds:.1f} s", end="", file=sys.stderr, flush=True)

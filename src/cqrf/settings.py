@@ -57,8 +57,23 @@ def read_growing(
     )
 
 
-def read_sample_size(max_samples: Any, n_units: int, bootstrap: bool, unit: str = "rows") -> int:
+def read_sample_size(
+    max_samples: Any, n_units: int, bootstrap: bool, unit: str = "rows", bag_size: int = 1
+) -> int:
     """How many units a tree draws."""
+    size = _read_sample_size(max_samples, n_units, bootstrap, unit)
+    if bag_size == 1:
+        return size
+    half = n_units // 2
+    if half == 0 or size > (n_units + 1) // 2:
+        raise ValueError(
+            f"bag_size={bag_size} needs max_samples of at most half of the {n_units} {unit}: the "
+            f"trees of a bag draw from one half; found max_samples={max_samples!r}."
+        )
+    return min(size, half)
+
+
+def _read_sample_size(max_samples: Any, n_units: int, bootstrap: bool, unit: str) -> int:
     if max_samples is None:
         return n_units
     if is_count(max_samples):

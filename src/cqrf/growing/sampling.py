@@ -3,6 +3,9 @@
 What is drawn are *units*: rows, or whole clusters of rows. A unit's fate depends on the
 tree's seed and the unit's number alone. In an honest tree one half of the units chooses
 the splits and the other half fills the leaves; no unit is ever in both.
+
+Trees may come in bags of a few that draw from the same half of the units: how far bags differ
+then tells how far another sample would have moved the forest.
 """
 
 from __future__ import annotations
@@ -11,6 +14,24 @@ import numpy as np
 
 from cqrf.chance import derive, draw_with_replacement, draw_without_replacement
 from cqrf.kernel import kernel
+
+# Number of the bags' own seed: behind those of all trees.
+BAGS = 2**32
+
+
+@kernel
+def draw_for_tree(seed, number, n_units, size, bootstrap, honest, bag_size):
+    """How often tree ``number`` draws each unit; see :func:`draw_units`."""
+    tree_seed = derive(derive(seed, number), 0)
+    if bag_size == 1:
+        return draw_units(tree_seed, n_units, size, bootstrap, honest)
+    bag_seed = derive(derive(seed, BAGS), number // bag_size)
+    bag = draw_without_replacement(bag_seed, n_units, n_units // 2)
+    of_bag = draw_units(tree_seed, len(bag), size, bootstrap, honest)
+    draws = np.zeros(n_units, np.int32)
+    for i in range(len(bag)):
+        draws[bag[i]] = of_bag[i]
+    return draws
 
 
 @kernel
