@@ -46,7 +46,7 @@ def test_the_code_of_the_readme_runs():
     assert isinstance(names["forest"], CensoredQuantileForest)
 
 
-DOCUMENTED = ["calibration", "conformal", "curves", "estimator", "quantiles", "target"]
+DOCUMENTED = ["tuning", "calibration", "conformal", "curves", "estimator", "quantiles", "target"]
 DOCUMENTED += ["datasets.generators", "datasets.tables"]
 DOCUMENTED += [f"metrics.{name}" for name in ("concordance", "quantile", "scorers", "survival")]
 

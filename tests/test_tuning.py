@@ -1,0 +1,146 @@
+"""Tuning: never worse than where it started, and honest about what it tried."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cqrf
+from cqrf import CensoredQuantileForest
+from cqrf.datasets import load_boston_housing, make_aft, make_sine
+from cqrf.tuning import SPACE, plan_rounds
+
+
+@pytest.fixture(scope="module")
+def boston():
+    return load_boston_housing(censored=True, random_state=0)
+
+
+def start(**settings):
+    return CensoredQuantileForest(**{"n_estimators": 120, "random_state": 0, **settings})
+
+
+@pytest.fixture(scope="module")
+def tuned(boston):
+    return cqrf.tune(start(), boston.X, boston.y, n_trials=12, random_state=0)
+
+
+def test_it_finds_what_is_better(boston, tuned):
+    """Boston likes trees that are not honest: a good tenth of the loss."""
+    forest, trials = tuned
+    default = next(row for row in reversed(trials) if row["trial"] == 0)
+    assert forest.score_oob() > default["skill"] + 0.03
+    assert forest.n_estimators == 120
+    assert max(row["skill"] for row in trials if row["n_estimators"] == 120) == pytest.approx(
+        forest.score_oob()
+    )
+
+
+def test_the_gain_is_there_on_rows_held_out():
+    data = load_boston_housing(censored=True, random_state=1)
+    shuffled = np.random.default_rng(0).permutation(len(data.y))
+    train, test = shuffled[:350], shuffled[350:]
+    forest, _ = cqrf.tune(start(), data.X[train], data.y[train], n_trials=12, random_state=0)
+    plain = start().fit(data.X[train], data.y[train])
+    assert forest.score(data.X[test], data.y[test]) > plain.score(data.X[test], data.y[test])
+
+
+def test_the_losers_stop_early(tuned):
+    table = pd.DataFrame(tuned.trials)
+    node = {"min_samples_split", "min_samples_leaf"}
+    assert set(table.columns) == {"trial", "n_estimators", "skill", "seconds", *SPACE} | node
+    counts = table.groupby("n_estimators")["trial"].nunique()
+    assert counts.to_dict() == {40: 12, 120: 4}
+    assert (table.groupby("n_estimators")["trial"].min() == 0).all()
+    first = table[table["n_estimators"] == 40].set_index("trial")["skill"]
+    kept = set(table[table["n_estimators"] == 120]["trial"]) - {0}
+    assert kept == set(first.drop(0).nlargest(3).index)
+
+
+@pytest.mark.parametrize(
+    ("n_trials", "n_trees", "rounds"),
+    [
+        (27, 500, [(27, 56), (9, 167), (3, 500)]),
+        (1, 500, [(1, 500)]),
+        (2, 500, [(2, 500)]),
+        (9, 100, [(9, 34), (3, 100)]),
+        (5, 20, [(5, 20)]),
+        (4, 3000, [(4, 1000), (2, 3000)]),
+    ],
+)
+def test_rounds(n_trials, n_trees, rounds):
+    assert plan_rounds(n_trials, n_trees) == rounds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_never_worse_than_the_start(seed):
+    data = make_aft(200, 5, random_state=seed)
+    forest, _ = cqrf.tune(start(), data.X, data.y, n_trials=5, random_state=seed)
+    again = start(random_state=forest.random_state)
+    assert forest.score_oob() >= again.fit(data.X, data.y).score_oob()
+
+
+def test_the_same_seed_gives_the_same_forest(boston):
+    first, second = (
+        cqrf.tune(start(n_estimators=30), boston.X, boston.y, n_trials=4, random_state=5)
+        for _ in range(2)
+    )
+    assert first.forest.get_params() == second.forest.get_params()
+    assert [row["skill"] for row in first.trials] == [row["skill"] for row in second.trials]
+
+
+def test_a_space_of_one_s_own_and_what_it_leaves_alone():
+    data = make_sine(150, random_state=0)
+    given = start(n_estimators=20, min_samples_leaf=40, min_samples_split=90, max_depth=7)
+    forest, trials = cqrf.tune(
+        given,
+        data.X,
+        data.y,
+        n_trials=6,
+        space={"min_samples_leaf": [3, 5], "min_samples_split": [11]},
+        random_state=0,
+    )
+    assert forest.min_samples_leaf in (3, 5)
+    assert forest.max_depth == 7
+    assert given.min_samples_leaf == 40
+    assert not hasattr(given, "model_")
+    assert trials[0]["min_samples_leaf"] == 40
+
+
+def test_bags_keep_to_what_they_need():
+    data = make_aft(150, 3, random_state=0)
+    forest, trials = cqrf.tune(
+        start(n_estimators=40, bag_size=2), data.X, data.y, n_trials=10, random_state=0
+    )
+    assert all(row["honest"] and row["max_samples"] <= 0.5 for row in trials)
+    assert np.isfinite(forest.survival_standard_error(data.X[:2], [1.0])).all()
+
+
+def test_weights_groups_and_frames(boston):
+    frame = pd.DataFrame(boston.X, columns=boston.feature_names)
+    weight = np.where(np.arange(len(frame)) < 10, 0.0, 1.0)
+    groups = np.arange(len(frame)) // 3
+    forest, _ = cqrf.tune(
+        start(n_estimators=20), frame, boston.y, n_trials=3, sample_weight=weight, groups=groups
+    )
+    assert forest.feature_names_in_.tolist() == list(boston.feature_names)
+    assert forest.model_.sampling.n_units == len(np.unique(groups[10:]))
+
+
+def test_progress_and_defaults(capsys):
+    data = make_aft(100, 2, random_state=0)
+    forest, trials = cqrf.tune(None, data.X, data.y, n_trials=2, verbose=1)
+    assert forest.n_estimators == 500
+    assert len(trials) == 2
+    assert "2/2 trials" in capsys.readouterr().err
+
+
+def test_mistakes_are_named():
+    data = make_aft(60, 2, random_state=0)
+    with pytest.raises(ValueError, match="n_trials=0"):
+        cqrf.tune(None, data.X, data.y, n_trials=0)
+    with pytest.raises(ValueError, match="'depth', which is no setting"):
+        cqrf.tune(None, data.X, data.y, space={"depth": [1]})
+    with pytest.raises(ValueError, match="at least one value"):
+        cqrf.tune(None, data.X, data.y, space={"max_depth": []})
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        cqrf.tune(None, data.X, data.y, quantiles=[0.0])

@@ -1,0 +1,234 @@
+"""Standard errors: the influence of a weight, the variance of bags, and coverage by simulation."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.datasets import make_aft
+from cqrf.forest import in_bag_bits
+from cqrf.growing.sampling import draw_for_tree, draw_units
+from cqrf.uncertainty import log_log_interval, remove_noise, write_influence
+from cqrf.weights import forest_weights
+
+
+def survival_by_loops(weights, event, n_before):
+    """Product-limit curve after the first rows, rows in time order."""
+    s = 1.0
+    for i in range(n_before):
+        if event[i]:
+            s *= 1 - weights[i] / weights[i:].sum()
+    return s
+
+
+def influence_of(weights, event, n_before):
+    n = len(weights)
+    out = np.zeros(n)
+    ranks, time = np.arange(n, dtype=np.int32), np.arange(n, dtype=float)
+    write_influence(ranks, weights, time, event, n_before - 0.5, out)
+    return out
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 7, 19])
+def test_influence_is_the_derivative_of_the_curve(n_before):
+    rng = np.random.default_rng(n_before)
+    weights, event = rng.dirichlet(np.ones(20)), rng.uniform(size=20) < 0.6
+    found = influence_of(weights, event, n_before)
+    for i in range(20):
+        step = np.zeros(20)
+        step[i] = 1e-6
+        up, down = (survival_by_loops(weights + sign * step, event, n_before) for sign in (1, -1))
+        assert found[i] == pytest.approx((up - down) / 2e-6, abs=1e-6)
+    assert weights @ found == pytest.approx(0, abs=1e-12)
+
+
+def test_a_bag_shares_half_of_the_rows():
+    n, n_trees, bag_size = 101, 12, 3
+    seed = np.uint64(7)
+    drawn = [draw_for_tree(seed, t, n, 40, False, True, bag_size) != 0 for t in range(n_trees)]
+    bags = [np.logical_or.reduce(drawn[b : b + bag_size]) for b in range(0, n_trees, bag_size)]
+    assert all(bag.sum() <= n // 2 for bag in bags)
+    assert all(tree.sum() == 40 for tree in drawn)
+    assert not any(np.array_equal(drawn[t], drawn[t + 1]) for t in range(n_trees - 1))
+    for one, other in pairwise(bags):
+        assert 10 < (one & other).sum() < 40
+
+
+def test_bags_of_one_draw_as_without_bags():
+    from cqrf.chance import derive
+
+    seed = np.uint64(3)
+    for t in range(4):
+        tree_seed = np.uint64(derive(np.uint64(derive(seed, t)), 0))
+        np.testing.assert_array_equal(
+            draw_for_tree(seed, t, 50, 25, False, True, 1),
+            draw_units(tree_seed, 50, 25, False, True),
+        )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_variance_of_bags_equals_loops(weighted):
+    data = make_aft(80, 2, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 80) if weighted else None
+    forest = CensoredQuantileForest(n_estimators=12, bag_size=3, random_state=0)
+    model = forest.fit(data.X, data.y, sample_weight=weight).model_
+    X, t = data.X[:4], 2.5
+    codes = model.queries(X).codes
+    whole = forest_weights(model.forest, codes, 80, model.rows.weight)
+    moves = np.empty((12, 4))
+    for tree in range(12):
+        left_out = np.full((4, 2), 255, np.uint8)
+        left_out[:, tree >> 3] &= np.uint8(255 - (1 << (tree & 7)))
+        own = forest_weights(model.forest, codes, 80, model.rows.weight, left_out)
+        for q in range(4):
+            ranks, values = (part[whole.offsets[q] : whole.offsets[q + 1]] for part in whole[1:])
+            influence = np.zeros(80)
+            write_influence(ranks, values, model.rows.time, model.rows.event, t, influence)
+            part = slice(own.offsets[q], own.offsets[q + 1])
+            moves[tree, q] = own.values[part] @ influence[own.ranks[part]]
+    bags = moves.reshape(4, 3, 4)
+    between = (bags.mean(axis=1) ** 2).mean(axis=0)
+    within = (bags.var(axis=1, ddof=1) / 3).mean(axis=0)
+    expected = np.sqrt(remove_noise(between, within, 4))
+    found = forest.survival_standard_error(X, [t])[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert (found > 0).all()
+
+
+def test_noise_is_taken_off_and_what_is_left_is_positive():
+    assert remove_noise(np.array([1.0]), np.array([0.01]), 1000) == pytest.approx(0.99, rel=1e-6)
+    small = remove_noise(np.array([1.0]), np.array([1.2]), 100)
+    assert 0 < small < 0.1
+    assert remove_noise(np.zeros(1), np.zeros(1), 100) == 0
+
+
+def test_the_interval_is_that_of_log_minus_log():
+    survival, width = np.array([0.0, 0.3, 0.9, 1.0]), np.array([0.1, 0.1, 0.05, 0.1])
+    lower, upper = log_log_interval(survival, width)
+    for s, w, low, high in zip(survival, width, lower, upper):
+        if s in (0, 1):
+            assert low == high == s
+            continue
+        middle, spread = np.log(-np.log(s)), w / abs(s * np.log(s))
+        assert np.log(-np.log(low)) == pytest.approx(middle + spread)
+        assert np.log(-np.log(high)) == pytest.approx(middle - spread)
+
+
+def test_intervals_cover_as_they_should():
+    """True survival and quantiles at points inside the range, where the forest has little bias."""
+    X = np.ones((3, 3))
+    X[:, 0] = [0.7, 1.0, 1.3]
+    times = np.exp(X[:, 0])[1] * np.array([0.8, 1.0, 1.3])
+    truth = 1 - norm.cdf((np.log(times) - X[:, :1]) / 0.3)
+    survival, quantile, errors, estimates = [], [], [], []
+    for seed in range(40):
+        data = make_aft(800, 3, random_state=seed)
+        forest = CensoredQuantileForest(
+            n_estimators=600, bag_size=4, random_state=seed, n_jobs=2
+        ).fit(data.X, data.y)
+        ends = forest.survival_confidence_interval(X, times, 0.9)
+        survival.append((ends[..., 0] <= truth) & (truth <= ends[..., 1]))
+        median = forest.quantile_confidence_interval(X, 0.5, 0.9)
+        true_median = data.quantile(X, 0.5)
+        quantile.append((median[:, 0] <= true_median) & (true_median <= median[:, 1]))
+        errors.append(forest.survival_standard_error(X, times))
+        estimates.append(forest.predict_survival(X, times))
+    inside = (truth > 0.05) & (truth < 0.95)
+    assert np.mean(survival, axis=0)[inside].mean() == pytest.approx(0.9, abs=0.05)
+    assert np.mean(quantile) == pytest.approx(0.9, abs=0.06)
+    ratio = np.mean(errors, axis=0) / np.std(estimates, axis=0, ddof=1)
+    assert ratio[inside].mean() == pytest.approx(1, abs=0.15)
+
+
+@pytest.fixture(scope="module")
+def bagged():
+    data = make_aft(200, 3, random_state=0)
+    return CensoredQuantileForest(n_estimators=60, bag_size=2, random_state=0).fit(
+        data.X, data.y
+    ), data
+
+
+def test_shapes_and_order(bagged):
+    forest, data = bagged
+    X = data.X[:5]
+    ends = forest.quantile_confidence_interval(X, [0.25, 0.5, 0.99])
+    assert ends.shape == (5, 3, 2)
+    middle = forest.predict(X, [0.25, 0.5, 0.99], unidentified="clip")
+    assert (ends[..., 0] <= middle).all()
+    assert (middle <= ends[..., 1]).all()
+    assert np.isinf(ends[:, 2, 1]).any()
+    assert forest.quantile_confidence_interval(X, 0.5).shape == (5, 2)
+    wide = forest.survival_confidence_interval(X, [1.0, 2.0], 0.99)
+    narrow = forest.survival_confidence_interval(X, [1.0, 2.0], 0.5)
+    assert (wide[..., 0] <= narrow[..., 0]).all()
+    assert ((wide >= 0) & (wide <= 1)).all()
+
+
+def test_left_censoring_is_the_mirrored_problem(bagged):
+    forest, data = bagged
+    left = CensoredQuantileForest(
+        n_estimators=60, bag_size=2, random_state=0, censoring="left"
+    ).fit(data.X, censored(-data.y["time"], data.y["event"]))
+    X = data.X[:6]
+    np.testing.assert_allclose(
+        left.survival_standard_error(X, [-2.0]), forest.survival_standard_error(X, [2.0])
+    )
+    found = left.quantile_confidence_interval(X, 0.4)
+    middle = left.predict(X, 0.4, unidentified="clip")
+    assert ((found[:, 0] <= middle) & (middle <= found[:, 1])).all()
+    assert (found[:, 1] > found[:, 0]).all()
+
+
+def test_chunks_and_threads_change_nothing(bagged, monkeypatch):
+    forest, data = bagged
+    expected = forest.survival_standard_error(data.X, [2.0])
+    monkeypatch.setattr("cqrf.uncertainty.CHUNK_WEIGHTS", 1000)
+    forest.set_params(n_jobs=2)
+    np.testing.assert_array_equal(forest.survival_standard_error(data.X, [2.0]), expected)
+    forest.set_params(n_jobs=None)
+
+
+def test_out_of_bag_knows_of_bags(bagged):
+    forest, _ = bagged
+    model = forest.model_
+    bits = in_bag_bits(model.sampling, 60, model.seed)
+    share = np.unpackbits(bits, axis=1, bitorder="little")[:, :60].mean()
+    assert share == pytest.approx(0.5, abs=0.01)
+    assert forest.score_oob() > 0.2
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"bag_size": 2, "max_samples": 0.8}, "max_samples of at most half of the 200 rows"),
+        ({"bag_size": 0}, "bag_size"),
+    ],
+)
+def test_mistakes_at_fit(bagged, settings, said):
+    _, data = bagged
+    with pytest.raises(ValueError, match=said):
+        CensoredQuantileForest(**settings).fit(data.X, data.y)
+
+
+def test_mistakes_at_predict(bagged):
+    forest, data = bagged
+    plain = CensoredQuantileForest(n_estimators=4).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="bag_size=2 or more"):
+        plain.survival_standard_error(data.X, [1.0])
+    one_bag = CensoredQuantileForest(n_estimators=3, bag_size=2).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="at least two bags"):
+        one_bag.survival_standard_error(data.X, [1.0])
+    late = censored(data.y["time"], data.y["event"], entry=data.y["time"] / 2)
+    entered = CensoredQuantileForest(n_estimators=4, bag_size=2).fit(data.X, late)
+    with pytest.raises(ValueError, match="enter late"):
+        entered.survival_standard_error(data.X, [1.0])
+    with pytest.raises(ValueError, match="confidence"):
+        forest.quantile_confidence_interval(data.X, 0.5, 1.0)
+
+
+def test_an_odd_number_of_rows_is_no_trouble():
+    data = make_aft(101, 2, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=8, bag_size=2, random_state=0)
+    assert forest.fit(data.X, data.y).model_.sampling.size == 50
