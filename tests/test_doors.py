@@ -15,8 +15,9 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf.calibration import assess_calibration
 from cqrf.datasets import make_aft
-from cqrf.plots import plot_quantile_fan, plot_survival
+from cqrf.plots import plot_calibration, plot_quantile_fan, plot_survival
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,6 +45,18 @@ def test_the_code_of_the_readme_runs():
     for block in blocks:
         exec(block, names)  # our own text
     assert isinstance(names["forest"], CensoredQuantileForest)
+
+
+@pytest.mark.parametrize("page", ["bounds", "calibration", "how_good", "how_sure", "tuning"])
+def test_the_code_of_a_page_runs_and_draws_its_picture(page, tmp_path, monkeypatch):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"!\[.*\]\((.*\.png)\)", text)
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # our own text
+    assert (tmp_path / picture).stat().st_size > 15_000
+    assert (ROOT / "docs" / picture).exists()
+    plt.close("all")
 
 
 DOCUMENTED = ["tuning", "calibration", "conformal", "curves", "estimator", "quantiles", "target"]
@@ -87,6 +100,18 @@ def test_survival_plot_of_left_censored_and_of_flat_curves():
     assert [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     once = censored(np.arange(1.0, 201.0), np.arange(200) == 0)
     plot_survival(CensoredQuantileForest(n_estimators=1).fit(data.X, once), data.X[:2])
+    plt.close("all")
+
+
+def test_calibration_plot_shows_the_curve_its_band_and_the_diagonal(fitted):
+    forest, _ = fitted
+    calibration = assess_calibration(forest)
+    ax = plot_calibration(calibration)
+    diagonal, curve = ax.lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
+    np.testing.assert_array_equal(curve.get_ydata(), calibration.observed)
+    assert f"{calibration.distance:.3f}" in curve.get_label()
+    assert len(ax.collections) == 1
     plt.close("all")
 
 

@@ -227,30 +227,28 @@ def _in_bag_bits(seed, n_trees, n_units, size, bootstrap, bag_size):
 
 
 def _join(trees: list[tuple[NDArray[Any], ...]], categorical: NDArray[np.bool_]) -> Forest:
-    feature, code, missing_left, left, subsets, offsets, ranks, importance = zip(
+    features, codes, missing_left, lefts, subsets, offsets, ranks, importance = zip(
         *trees, strict=True
     )
-    first_node = _starts(feature)
+    tree_of_node = np.repeat(np.arange(len(trees)), [len(f) for f in features])
+    first_node = _starts(features)
     first_leaf = _starts([o[1:] for o in offsets])
-    first_subset = _starts(subsets)
-    first_rank = _starts(ranks)
-    numbered = []
-    for t in range(len(trees)):
-        is_leaf = feature[t] == LEAF
-        numbered.append(left[t] + np.where(is_leaf, first_leaf[t], first_node[t]))
-        is_category = ~is_leaf & categorical[feature[t]]
-        code[t][is_category] += np.int32(first_subset[t])
+    feature, code, left = np.concatenate(features), np.concatenate(codes), np.concatenate(lefts)
+    is_leaf = feature == LEAF
+    left = left + np.where(is_leaf, first_leaf[tree_of_node], first_node[tree_of_node])
+    if categorical.any():
+        is_category = ~is_leaf & categorical[feature]
+        code[is_category] += _starts(subsets)[tree_of_node[is_category]].astype(np.int32)
+    leaf_sizes = np.concatenate([np.diff(o) for o in offsets])
     return Forest(
         roots=first_node[:-1],
-        feature=np.concatenate(feature),
-        code=np.concatenate(code),
+        feature=feature,
+        code=code,
         missing_left=np.concatenate(missing_left),
-        left=np.concatenate(numbered),
+        left=left,
         subsets=np.concatenate(subsets),
         categorical=categorical,
-        leaf_offsets=np.concatenate(
-            [[0], *(o[1:] + start for o, start in zip(offsets, first_rank, strict=False))]
-        ).astype(np.int64),
+        leaf_offsets=np.concatenate([[0], np.cumsum(leaf_sizes)]).astype(np.int64),
         leaf_rows=np.concatenate(ranks),
         importance=np.sum(importance, axis=0),
     )
