@@ -3,8 +3,10 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,7 @@ def test_a_lost_repeat_is_run_again_to_the_same_numbers(quick, tmp_path):
         (["zzz"], "there is no experiment 'zzz'; cqrf reproduce lists them."),
         (["all", "--out", "QUICK"], "holds results of a run with --quick; give another --out."),
         (["pbc", "--quick", "--out", "FILE"], "FILE is a file; give a folder as --out."),
+        (["pbc", "--quick", "--jobs", "0"], "--jobs must be a number of threads"),
     ],
 )
 def test_mistakes_are_one_line_and_code_2(quick, tmp_path, arguments, said):
@@ -102,6 +105,24 @@ def test_mistakes_are_one_line_and_code_2(quick, tmp_path, arguments, said):
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["FILE"]
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "stopped"
+    command = [*COMMAND, "boston-housing", "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not (out / "run.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said.strip().endswith("stopped; the same command goes on from here")
+    units = Folder(out, Study()).missing_units(CATALOG[5].load())
+    assert 0 < len(units) < 200
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])

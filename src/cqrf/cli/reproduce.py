@@ -33,6 +33,8 @@ def run_experiments(
 ) -> None:
     """Run what is missing, draw, and write the page."""
     console = Console(stderr=True)
+    if n_jobs == 0:
+        fail(console, "--jobs must be a number of threads, or -1 for one for each core; found 0")
     if find_spec("matplotlib") is None:
         fail(console, "figures need matplotlib: pip install 'cqrf[plots]'")
     import matplotlib as mpl
