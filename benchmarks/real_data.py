@@ -152,28 +152,24 @@ def of_paper(X, y, trees, seed):
     ).fit(X, y)
 
 
-def run_survival_forest(X, y, X_test, trees, seed, **settings):
-    numbers = as_numbers().fit(X)
-    peer = RandomSurvivalForest(n_estimators=trees, n_jobs=2, random_state=seed, **settings)
-    train = numbers.transform(X), Surv.from_arrays(y["event"], y["time"])
-    began = time.perf_counter()
-    peer.fit(*train)
-    seconds = time.perf_counter() - began
-    test = numbers.transform(X_test)
-    curves = peer.predict_survival_function(test, return_array=True)
-    return Fitted(same_steps(peer.unique_times_, curves), -peer.predict(test), seconds)
+def run_sksurv(make: Callable, scale: bool) -> Callable:
+    """One of scikit-survival's models, made from the number of trees and a seed."""
+
+    def run(X, y, X_test, trees, seed):
+        numbers = as_numbers(scale).fit(X)
+        train = numbers.transform(X), Surv.from_arrays(y["event"], y["time"])
+        began = time.perf_counter()
+        peer = make(trees, seed).fit(*train)
+        seconds = time.perf_counter() - began
+        test = numbers.transform(X_test)
+        curves = peer.predict_survival_function(test, return_array=True)
+        return Fitted(same_steps(peer.unique_times_, curves), -peer.predict(test), seconds)
+
+    return run
 
 
-def run_cox(X, y, X_test, trees, seed):
-    numbers = as_numbers(scale=True).fit(X)
-    peer = CoxPHSurvivalAnalysis(alpha=1e-2)
-    train = numbers.transform(X), Surv.from_arrays(y["event"], y["time"])
-    began = time.perf_counter()
-    peer.fit(*train)
-    seconds = time.perf_counter() - began
-    test = numbers.transform(X_test)
-    curves = peer.predict_survival_function(test, return_array=True)
-    return Fitted(same_steps(peer.unique_times_, curves), -peer.predict(test), seconds)
+def survival_forest(trees, seed, **settings):
+    return RandomSurvivalForest(n_estimators=trees, n_jobs=2, random_state=seed, **settings)
 
 
 def run_weibull(X, y, X_test, trees, seed):
@@ -194,11 +190,11 @@ METHODS = {
     "cqrf, default": run_forest(default),
     "cqrf, tuned": run_forest(tuned),
     "cqrf, the paper's": run_forest(of_paper),
-    "survival forest": run_survival_forest,
-    "survival forest, our nodes": partial(
-        run_survival_forest, min_samples_leaf=5, min_samples_split=11
+    "survival forest": run_sksurv(survival_forest, scale=False),
+    "survival forest, our nodes": run_sksurv(
+        partial(survival_forest, min_samples_leaf=5, min_samples_split=11), scale=False
     ),
-    "Cox": run_cox,
+    "Cox": run_sksurv(lambda trees, seed: CoxPHSurvivalAnalysis(alpha=1e-2), scale=True),
     "Weibull AFT": run_weibull,
 }
 COLUMNS = ("C-index", "IBS", "CRPS", "loss .25", "loss .5", "loss .75", "calibration", "fit s")

@@ -239,7 +239,8 @@ def _join(trees: list[tuple[NDArray[Any], ...]], categorical: NDArray[np.bool_])
     if categorical.any():
         is_category = ~is_leaf & categorical[feature]
         code[is_category] += _starts(subsets)[tree_of_node[is_category]].astype(np.int32)
-    leaf_sizes = np.concatenate([np.diff(o) for o in offsets])
+    # Offsets start anew with each tree: what lies between two trees is no leaf.
+    leaf_sizes = np.delete(np.diff(np.concatenate(offsets)), _starts(offsets)[1:-1] - 1)
     return Forest(
         roots=first_node[:-1],
         feature=feature,
