@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +21,7 @@ from cqrf.quantiles import QuantileSolver, read_levels
 from cqrf.settings import read_bins, read_growing
 from cqrf.table import read_table
 from cqrf.target import read_target
-from cqrf.uncertainty import log_log_interval
+from cqrf.uncertainty import confidence_width, log_log_interval
 
 # Levels at which ``score`` compares the forest with the Kaplan-Meier curve.
 SCORE_QUANTILES = (0.25, 0.5, 0.75)
@@ -347,18 +346,9 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         """
         levels, is_scalar = read_levels(quantiles)
         width = confidence_width(confidence)
-        queries = self._queries(X)
         solver = self._solver(self.model_.censoring)
-        values = self.model_.solve(queries, solver, levels, self.n_jobs).settled("clip")
-        errors = self.model_.survival_errors(queries, values, self.n_jobs)
-        curves = self.predict_survival(X)
-        assert isinstance(curves, StepCurves)
-        ends = np.empty((*values.shape, 2))
-        for k, level in enumerate(levels):
-            lower, upper = log_log_interval(np.full(len(values), 1.0 - level), width * errors[:, k])
-            ends[:, k, 0], ends[:, k, 1] = curves.first_at_most(upper), curves.first_at_most(lower)
-        ends[..., 0] = np.minimum(ends[..., 0], values)
-        ends[..., 1] = np.maximum(ends[..., 1], values)
+        queries = self._queries(X)
+        ends = self.model_.quantile_interval(queries, solver, levels, width, self.n_jobs)
         return ends[:, 0] if is_scalar else ends
 
     def predict_mean(self, X: Any, horizon: float | None = None) -> NDArray[np.float64]:
@@ -443,14 +433,6 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         solution = self.model_.solve(queries, solver, levels, self.n_jobs)
         values = solution.settled(unidentified, stacklevel=4)
         return values[:, 0] if is_scalar else values
-
-
-def confidence_width(confidence: float) -> float:
-    """Standard errors on each side of an estimate."""
-    level = read_fraction("confidence", confidence, 0.0, 1.0)
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1.")
-    return float(ndtri((1.0 + level) / 2.0))
 
 
 def interval_levels(coverage: float) -> list[float]:

@@ -27,7 +27,7 @@ from cqrf.quantiles import QuantileSolver, Solution
 from cqrf.settings import read_sample_size
 from cqrf.table import Columns
 from cqrf.target import Target, first_at_risk, oriented, rank_target, read_sample_weight
-from cqrf.uncertainty import survival_errors
+from cqrf.uncertainty import log_log_interval, survival_errors
 from cqrf.weights import Weights, map_weights
 
 Result = TypeVar("Result")
@@ -141,6 +141,26 @@ class Model:
             self.sampling.bag_size,
             n_jobs,
         )
+
+    def quantile_interval(
+        self,
+        queries: Queries,
+        solver: QuantileSolver,
+        levels: NDArray[np.float64],
+        width: float,
+        n_jobs: int | None = None,
+    ) -> NDArray[np.float64]:
+        """Ends of the quantiles, shape (n_queries, n_levels, 2), ``width`` standard errors away."""
+        values = self.solve(queries, solver, levels, n_jobs).settled("clip")
+        errors = self.survival_errors(queries, values, n_jobs)
+        curves = self.curves(queries, n_jobs=n_jobs)
+        assert isinstance(curves, StepCurves)
+        ends = np.empty((*values.shape, 2))
+        for k, level in enumerate(levels):
+            lower, upper = log_log_interval(np.full(len(values), 1.0 - level), width * errors[:, k])
+            ends[:, k, 0] = np.minimum(curves.first_at_most(upper), values[:, k])
+            ends[:, k, 1] = np.maximum(curves.first_at_most(lower), values[:, k])
+        return ends
 
     def restricted_mean(
         self, queries: Queries, horizon: float | None = None, n_jobs: int | None = None

@@ -24,8 +24,9 @@ from __future__ import annotations
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import erfc
+from scipy.special import erfc, ndtri
 
+from cqrf.arguments import read_fraction
 from cqrf.forest import Forest
 from cqrf.kernel import interruptible, kernel
 from cqrf.weights import CHUNK_WEIGHTS, find_leaf, forest_weights
@@ -73,6 +74,14 @@ def survival_errors(
         parts = Parallel(n_jobs, prefer="threads")(delayed(task)(start) for start in starts)
     between, within = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return np.sqrt(remove_noise(between, within, n_bags))
+
+
+def confidence_width(confidence: float) -> float:
+    """Standard errors on each side of an estimate."""
+    level = read_fraction("confidence", confidence, 0.0, 1.0)
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1.")
+    return float(ndtri((1.0 + level) / 2.0))
 
 
 def log_log_interval(
