@@ -157,9 +157,20 @@ def test_weights_of_the_fit_and_rows_in_every_tree(recwarn):
     assert np.isfinite(assess_calibration(forest.fit(data.X, data.y, weight)).distance)
 
 
-def test_mistakes_are_named():
+def test_only_ratios_of_weights_matter_and_mistakes_are_named():
     data = make_aft(100, 2, random_state=0)
     forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(data.X, data.y)
+    test = make_aft(100, 2, random_state=1)
+    expected = assess_calibration(forest, test.X, test.y)
+    scaled = assess_calibration(forest, test.X, test.y, sample_weight=np.full(100, 10.0))
+    assert scaled.p_value == pytest.approx(expected.p_value)
+    with pytest.raises(ValueError, match="must be a CensoredQuantileForest"):
+        assess_calibration(object())
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        assess_calibration(forest, test.X, test.y[:5])
+    whole = CensoredQuantileForest(n_estimators=5, max_samples=None).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="none is out of bag"):
+        assess_calibration(whole)
     with pytest.raises(ValueError, match="both X and y"):
         assess_calibration(forest, data.X)
     with pytest.raises(ValueError, match="out of bag, the fit's"):

@@ -112,7 +112,7 @@ def rows_of(model, X):
     order = model.forest_.model_.order
     from sklearn.model_selection import train_test_split
 
-    seed = int(np.random.default_rng(1).integers(2**31))
+    seed = int(np.random.RandomState(1).randint(2**31 - 1))
     grown, _ = train_test_split(X, test_size=0.5, random_state=seed)
     assert len(grown) == len(order)
     return grown.tolist()
@@ -154,6 +154,12 @@ def test_frames_and_equal_seeds():
         for X in (data.X, frame)
     )
     np.testing.assert_array_equal(first, second)
+    model = ConformalForest(random_state=0, coverage=0.9).fit(data.X[:100], data.y[:100])
+    again = ConformalForest(random_state=0, coverage=0.9).fit(data.X[:100], data.y[:100])
+    bounds = model.predict_lower(data.X)
+    np.testing.assert_array_equal(again.predict_lower(data.X), bounds)
+    model.set_params(coverage=0.5)  # counts from the next fit on
+    np.testing.assert_array_equal(model.predict_lower(data.X), bounds)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +168,9 @@ def test_frames_and_equal_seeds():
         ({"coverage": 1.0}, "coverage"),
         ({"method": "magic"}, "method"),
         ({"method": "fixed", "cutoff": np.inf}, "cutoff"),
+        ({"cutoff": 1.0}, 'goes with method="fixed"'),
+        ({"calibration_share": 1.0}, "calibration_share"),
+        ({"forest": object()}, "forest must be a CensoredQuantileForest; found object"),
         ({"forest": CensoredQuantileForest(censoring="left")}, "right-censored"),
     ],
 )
@@ -175,6 +184,10 @@ def test_impossible_censoring_times_are_named():
     data = make_aft(100, 2, random_state=0)
     with pytest.raises(ValueError, match="must equal the observed time"):
         ConformalForest().fit(data.X, data.y, censoring_time=np.zeros(100))
+    with pytest.raises(ValueError, match="must be finite"):
+        ConformalForest().fit(data.X, data.y, censoring_time=np.full(100, np.inf))
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        ConformalForest().fit(data.X[:10], data.y)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         ConformalForest().fit(data.X, data.y, censoring_time=np.ones(3))
     entering = censored([2.0, 3.0], [True, True], entry=[1.0, 1.0])

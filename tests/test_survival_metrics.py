@@ -273,6 +273,14 @@ def test_scorers_work_in_cross_validation(data, metric):
     assert search.best_params_ == {"censoredquantileforest__min_samples_leaf": 5}
 
 
+def test_a_single_level_gives_a_number(data, forest):
+    train, test = data
+    predicted = forest.predict(test.X, 0.5, unidentified="clip")
+    one = censored_quantile_loss(train.y, test.y, predicted, 0.5)
+    assert np.ndim(one) == 0
+    assert one == censored_quantile_loss(train.y, test.y, predicted[:, np.newaxis], [0.5])[0]
+
+
 def test_scorers_take_options_and_name_what_they_do_not_know(data, forest):
     train, test = data
     predicted = forest.predict(test.X, [0.9], unidentified="clip")
@@ -298,6 +306,18 @@ def test_scorers_take_options_and_name_what_they_do_not_know(data, forest):
     [
         (lambda y, c: brier_score(y, y, np.ones((3, 2)), [1.0]), r"shape \(3, 2\)"),
         (lambda y, c: crps(y, y, c), "2 curves for 5 rows"),
+        (lambda y, c: crps(y, y, np.ones((5, 3))), "survival must be step curves"),
+        (lambda y, c: crps(y, y, c, censoring="Left"), "censoring='Left' is unknown"),
+        (lambda y, c: concordance_index(y, y.time, censoring="interval"), "censoring='interval'"),
+        (lambda y, c: concordance_index(y, y.time, y_train=y, train_weight=[1.0]), "train_weight"),
+        (lambda y, c: brier_score(y, y, 100 * np.ones((5, 1)), [1.0]), "from 0 to 1"),
+        (lambda y, c: brier_score(y, y, np.full((5, 1), np.nan), [1.0]), "without NaN"),
+        (lambda y, c: censored_quantile_loss(y, y, np.ones(5), 50), "strictly between 0 and 1"),
+        (lambda y, c: make_scorer("crps", quantile=0.5), "'crps' has no option 'quantile'"),
+        (
+            lambda y, c: make_scorer("crps")(StandardScaler().fit([[1.0]]), [[1.0]], y),
+            "need a Cens",
+        ),
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 1)), [1.0]), "at least two"),
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 2)), [2.0, 1.0]), "ascending"),
         (lambda y, c: censored_quantile_loss(y, y, np.ones((5, 2)), [0.5]), r"shape \(5, 2\)"),

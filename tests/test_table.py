@@ -146,6 +146,14 @@ def test_an_unseen_level_is_missing_with_one_warning(pbc, forest):
     np.testing.assert_array_equal(unseen, forest.predict(row.assign(sex=None), 0.1))
 
 
+def test_a_column_without_a_single_value_is_missing_whatever_its_type(pbc, forest):
+    row = pbc.X.iloc[[0, 1]]
+    expected = forest.predict(row.assign(sex=None), 0.1)
+    np.testing.assert_array_equal(forest.predict(row.assign(sex=np.nan), 0.1), expected)
+    nothing = pl.from_pandas(row).with_columns(pl.lit(None).alias("sex"))
+    np.testing.assert_array_equal(forest.predict(nothing, 0.1), expected)
+
+
 def test_numeric_missing_is_fitted_and_predicted(pbc, forest):
     assert pbc.X.isna().to_numpy().any()
     assert np.isfinite(forest.predict(pbc.X, 0.1)).all()

@@ -75,8 +75,8 @@ def test_rounds(n_trials, n_trees, rounds):
 def test_never_worse_than_the_start(seed):
     data = make_aft(200, 5, random_state=seed)
     forest, _ = cqrf.tune(start(), data.X, data.y, n_trials=5, random_state=seed)
-    again = start(random_state=forest.random_state)
-    assert forest.score_oob() >= again.fit(data.X, data.y).score_oob()
+    assert forest.random_state == 0
+    assert forest.score_oob() >= start().fit(data.X, data.y).score_oob()
 
 
 def test_the_same_seed_gives_the_same_forest(boston):
@@ -86,6 +86,20 @@ def test_the_same_seed_gives_the_same_forest(boston):
     )
     assert first.forest.get_params() == second.forest.get_params()
     assert [row["skill"] for row in first.trials] == [row["skill"] for row in second.trials]
+
+
+def test_a_seed_for_the_search_is_enough(boston):
+    skills = [
+        cqrf.tune(
+            start(n_estimators=20, random_state=None),
+            boston.X,
+            boston.y,
+            n_trials=2,
+            random_state=3,
+        ).forest.score_oob()
+        for _ in range(2)
+    ]
+    assert skills[0] == skills[1]
 
 
 def test_a_space_of_one_s_own_and_what_it_leaves_alone():
@@ -142,5 +156,9 @@ def test_mistakes_are_named():
         cqrf.tune(None, data.X, data.y, space={"depth": [1]})
     with pytest.raises(ValueError, match="at least one value"):
         cqrf.tune(None, data.X, data.y, space={"max_depth": []})
+    with pytest.raises(ValueError, match="'n_estimators', which is no setting"):
+        cqrf.tune(None, data.X, data.y, space={"n_estimators": [5]})
+    with pytest.raises(ValueError, match="must be a list"):
+        cqrf.tune(None, data.X, data.y, space={"criterion": "logrank"})
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         cqrf.tune(None, data.X, data.y, quantiles=[0.0])

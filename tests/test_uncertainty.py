@@ -175,10 +175,13 @@ def test_left_censoring_is_the_mirrored_problem(bagged):
     np.testing.assert_allclose(
         left.survival_standard_error(X, [-2.0]), forest.survival_standard_error(X, [2.0])
     )
+    np.testing.assert_allclose(
+        left.survival_confidence_interval(X, [-2.0])[:, 0],
+        1 - forest.survival_confidence_interval(X, [2.0])[:, 0, ::-1],
+    )
     found = left.quantile_confidence_interval(X, 0.4)
-    middle = left.predict(X, 0.4, unidentified="clip")
-    assert ((found[:, 0] <= middle) & (middle <= found[:, 1])).all()
-    assert (found[:, 1] > found[:, 0]).all()
+    expected = -forest.quantile_confidence_interval(X, 0.6)[:, ::-1]
+    np.testing.assert_allclose(found, expected)
 
 
 def test_chunks_and_threads_change_nothing(bagged, monkeypatch):
@@ -224,6 +227,16 @@ def test_mistakes_at_predict(bagged):
     entered = CensoredQuantileForest(n_estimators=4, bag_size=2).fit(data.X, late)
     with pytest.raises(ValueError, match="enter late"):
         entered.survival_standard_error(data.X, [1.0])
+    with pytest.raises(ValueError, match="without NaN"):
+        forest.survival_standard_error(data.X, [np.nan])
+    with pytest.raises(ValueError, match="a number or a list"):
+        forest.survival_standard_error(data.X, [[1.0]])
+    dishonest = CensoredQuantileForest(n_estimators=4, bag_size=2, honest=False)
+    with pytest.raises(ValueError, match="honest=True"):
+        dishonest.fit(data.X, data.y).survival_standard_error(data.X, [1.0])
+    two = CensoredQuantileForest(n_estimators=4, bag_size=2)
+    with pytest.raises(ValueError, match="at least 20 rows or groups; found 2"):
+        two.fit(data.X, data.y, groups=np.arange(200) % 2).survival_standard_error(data.X, [1.0])
     with pytest.raises(ValueError, match="confidence"):
         forest.quantile_confidence_interval(data.X, 0.5, 1.0)
 

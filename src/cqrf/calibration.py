@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf.arguments import read_count, read_fraction
 from cqrf.curves import StepCurves
+from cqrf.estimator import CensoredQuantileForest
 from cqrf.target import Target, oriented, read_sample_weight, read_target
 
 LEVELS = np.arange(1, 100) / 100
@@ -72,7 +74,7 @@ def assess_calibration(
     X, y : optional
         Test rows. Without them: the training rows, each out of bag.
     sample_weight : array-like, optional
-        Weights of the test rows; a weight is that many rows in all but the bands' width.
+        Weights of the test rows; only ratios matter.
     confidence : float, default=0.95
         Level of the pointwise bands (Greenwood's variance, log-log scale).
     n_bins : int, default=10
@@ -88,6 +90,8 @@ def assess_calibration(
     >>> assess_calibration(forest).distance < 0.05
     True
     """
+    if not isinstance(forest, CensoredQuantileForest):
+        raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
     check_is_fitted(forest)
     if (X is None) != (y is None):
         raise ValueError("give both X and y, or neither for the training rows out of bag.")
@@ -99,21 +103,30 @@ def assess_calibration(
         stored = Target(oriented(model.rows.time, model.censoring), model.rows.event, model.entry)
         target = stored.take(rows)
         curves = forest.predict_survival_oob()
+        assert isinstance(curves, StepCurves)
         weight = np.ones(len(rows)) if model.rows.weight is None else model.rows.weight[rows]
         known = np.diff(curves.offsets) > 0  # in some tree out of bag
     else:
         target = read_target(y)
         curves = forest.predict_survival(X)
+        assert isinstance(curves, StepCurves)
         n = len(target.time)
+        check_consistent_length(X, target.time)
         weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
         known = np.full(n, True)
     transformed = transform(curves, target, model.censoring)
     if transformed.entry is not None:
         known &= transformed.entry < transformed.time  # at risk at all, as the curve has it
     kept = np.flatnonzero(known & (weight > 0))
+    if len(kept) == 0:
+        raise ValueError(
+            "no row can be judged: none is out of bag. Fit with max_samples below 1, or with "
+            "bootstrap=True."
+        )
+    weight = np.asarray(weight, np.float64)[kept]
     return compare(
         transformed.take(kept),
-        np.asarray(weight, np.float64)[kept],
+        weight / weight.mean(),
         from_left=model.censoring == "left",
         confidence=read_fraction("confidence", confidence, 0.0, 1.0),
         n_bins=read_count("n_bins", n_bins, 2),

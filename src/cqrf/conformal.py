@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import train_test_split
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf.arguments import read_choice, read_floats, read_fraction
@@ -94,7 +95,7 @@ class ConformalForest(BaseEstimator):
     calibration_share : float, default=0.5
         Share of the rows kept from the forest to find the level.
     random_state : int, RandomState or None
-        Seed of the split into both parts.
+        Seed of the split into both parts, and of forests that have none of their own.
 
     Attributes
     ----------
@@ -143,14 +144,26 @@ class ConformalForest(BaseEstimator):
             raise ValueError(f"coverage={self.coverage!r} must lie strictly between 0 and 1.")
         method = read_choice("method", self.method, METHODS)
         share = read_fraction("calibration_share", self.calibration_share, 0.0, 1.0)
+        if not 0 < share < 1:
+            raise ValueError(f"calibration_share={share:g} must lie strictly between 0 and 1.")
+        if self.cutoff is not None and method != "fixed":
+            raise ValueError(f'cutoff={self.cutoff!r} goes with method="fixed".')
         forest = CensoredQuantileForest() if self.forest is None else self.forest
+        for name, given in (("forest", forest), ("censoring_forest", self.censoring_forest)):
+            if given is not None and not isinstance(given, CensoredQuantileForest):
+                raise ValueError(
+                    f"{name} must be a CensoredQuantileForest; found {type(given).__name__}."
+                )
         target = read_target(y)
+        check_consistent_length(X, target.time)
         if forest.censoring != "right" or target.entry is not None:
             raise ValueError("ConformalForest takes right-censored times without delayed entry.")
         known = None
         if censoring_time is not None:
             known = read_censoring_time(censoring_time, target)
-        seed = int(np.random.default_rng(self.random_state).integers(2**31))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if forest.random_state is None and self.random_state is not None:
+            forest = clone(forest).set_params(random_state=seed)
         split = {"test_size": share, "random_state": seed}
         rows, kept = train_test_split(np.arange(len(target.time)), **split)
         X_rows, X_kept = train_test_split(X, **split)
@@ -169,13 +182,14 @@ class ConformalForest(BaseEstimator):
         self.misses_ = self._calibrate(
             X_kept, target.take(kept), None if known is None else known[kept]
         )
+        self.coverage_ = coverage
         self.level_ = 1.0 - min(1.0, float(self.misses_.find(1.0 - coverage)))
         return self
 
     def predict_lower(self, X: Any) -> NDArray[np.float64]:
         """Bound that T reaches or exceeds with probability ``coverage``."""
         check_is_fitted(self)
-        return self._lower(X, 1.0 - self.coverage)
+        return self._lower(X, 1.0 - self.coverage_)
 
     def predict_interval(self, X: Any) -> NDArray[np.float64]:
         """Two-sided interval of shape (n, 2), each side missed half as often as allowed.
@@ -184,7 +198,7 @@ class ConformalForest(BaseEstimator):
         ``method="fixed"`` and where ``censoring_time`` was given.
         """
         check_is_fitted(self)
-        missed = (1.0 - self.coverage) / 2
+        missed = (1.0 - self.coverage_) / 2
         lower = self._lower(X, missed)
         upper = np.full(len(lower), np.inf)
         if self.held_ is not None:
@@ -273,6 +287,8 @@ def read_censoring_time(censoring_time: ArrayLike, target: Target) -> NDArray[np
     times = read_floats("censoring_time", censoring_time)
     if times.shape != target.time.shape:
         raise ValueError(f"censoring_time has shape {times.shape}; expected {target.time.shape}.")
+    if not np.isfinite(times).all():
+        raise ValueError("censoring_time must be finite in every row.")
     if not (times >= target.time).all() or (times != target.time)[~target.event].any():
         raise ValueError(
             "censoring_time must equal the observed time where a row was censored, and not be "

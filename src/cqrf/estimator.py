@@ -21,7 +21,7 @@ from cqrf.quantiles import QuantileSolver, read_levels
 from cqrf.settings import read_bins, read_growing
 from cqrf.table import read_table
 from cqrf.target import read_target
-from cqrf.uncertainty import confidence_width, log_log_interval
+from cqrf.uncertainty import confidence_width
 
 # Levels at which ``score`` compares the forest with the Kaplan-Meier curve.
 SCORE_QUANTILES = (0.25, 0.5, 0.75)
@@ -320,6 +320,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         """
         queries = self._queries(X)
         at = np.atleast_1d(read_floats("times", times))
+        if at.ndim > 1:
+            raise ValueError(f"times must be a number or a list of numbers; found {times!r}.")
         spread_out = np.broadcast_to(at, (len(queries.codes), len(at)))
         return self.model_.survival_errors(queries, spread_out, self.n_jobs)
 
@@ -334,7 +336,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         width = confidence_width(confidence) * self.survival_standard_error(X, times)
         survival = self.predict_survival(X, np.atleast_1d(read_floats("times", times)))
         assert isinstance(survival, np.ndarray)
-        return np.stack(log_log_interval(survival, width), axis=-1)
+        return np.stack(self.model_.survival_interval(survival, width), axis=-1)
 
     def quantile_confidence_interval(
         self, X: Any, quantiles: float | Sequence[float] = 0.5, confidence: float = 0.95

@@ -32,6 +32,8 @@ from cqrf.weights import Weights, map_weights
 
 Result = TypeVar("Result")
 
+FEWEST_UNITS = 20  # rows or groups that half-samples can tell something by
+
 
 class Queries(NamedTuple):
     """Codes of shape (n, n_features), and bits of the trees to leave out for each row."""
@@ -127,8 +129,17 @@ class Model:
                 "standard errors need trees in bags: fit with bag_size=2 or more (and some hundred "
                 "bags, n_estimators / bag_size)."
             )
+        if not self.sampling.honest:
+            raise ValueError("standard errors need honest trees: fit with honest=True.")
         if len(self.forest.roots) < 2 * self.sampling.bag_size:
             raise ValueError("standard errors need at least two bags: more n_estimators.")
+        if self.sampling.n_units < FEWEST_UNITS:
+            raise ValueError(
+                f"standard errors need at least {FEWEST_UNITS} rows or groups; found "
+                f"{self.sampling.n_units}."
+            )
+        if np.isnan(at).any():
+            raise ValueError("times must be numbers without NaN.")
         if self.rows.first_at_risk is not None:
             raise ValueError("standard errors are not there for rows that enter late.")
         return survival_errors(
@@ -141,6 +152,15 @@ class Model:
             self.sampling.bag_size,
             n_jobs,
         )
+
+    def survival_interval(
+        self, survival: NDArray[np.float64], width: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Interval of P(T > t), whose mirror image under left censoring is that of P(-T > -t)."""
+        if self.censoring == "right":
+            return log_log_interval(survival, width)
+        lower, upper = log_log_interval(1.0 - survival, width)
+        return 1.0 - upper, 1.0 - lower
 
     def quantile_interval(
         self,
@@ -157,7 +177,8 @@ class Model:
         assert isinstance(curves, StepCurves)
         ends = np.empty((*values.shape, 2))
         for k, level in enumerate(levels):
-            lower, upper = log_log_interval(np.full(len(values), 1.0 - level), width * errors[:, k])
+            middle = np.full(len(values), 1.0 - level)
+            lower, upper = self.survival_interval(middle, width * errors[:, k])
             ends[:, k, 0] = np.minimum(curves.first_at_most(upper), values[:, k])
             ends[:, k, 1] = np.maximum(curves.first_at_most(lower), values[:, k])
         return ends

@@ -230,7 +230,9 @@ def count_neighbors(n_neighbors: int | float, total: float) -> float:
     )
 
 
-def read_levels(quantiles: float | Sequence[float]) -> tuple[NDArray[np.float64], bool]:
+def read_levels(
+    quantiles: float | Sequence[float] | NDArray[np.float64],
+) -> tuple[NDArray[np.float64], bool]:
     """Levels as an array, and whether a single number was given."""
     try:
         levels = np.asarray(quantiles, dtype=np.float64)

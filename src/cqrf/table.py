@@ -75,19 +75,26 @@ def read_table(
             for (name, series), kind in zip(named, kinds, strict=True)
         )
         columns = Columns(kinds, levels)
-    for (name, _), now, then in zip(named, kinds, columns.kinds, strict=True):
-        if now != then:
+    gone = []
+    for (name, series), now, then in zip(named, kinds, columns.kinds, strict=True):
+        # A column without a single value has no type of its own.
+        gone.append(now != then and bool(series.is_null().all()))
+        if now != then and not gone[-1]:
             raise ValueError(
                 f"column {name!r} held {PLURAL[then]} in fit but holds {PLURAL[now]} now; "
                 "give it the same type."
             )
     unseen: list[str] = []
-    read = [
-        _read_numbers(name, series, kind)
-        if levels is None
-        else _read_codes(name, series, levels, unseen)
-        for (name, series), kind, levels in zip(named, kinds, columns.levels, strict=True)
-    ]
+    read = []
+    for (name, series), kind, known, is_gone in zip(
+        named, kinds, columns.levels, gone, strict=True
+    ):
+        if is_gone:
+            read.append(np.full(len(frame), np.nan))
+        elif known is None:
+            read.append(_read_numbers(name, series, kind))
+        else:
+            read.append(_read_codes(name, series, known, unseen))
     if unseen:
         warnings.warn(
             f"levels that were not in the training table are treated as missing: "

@@ -162,17 +162,19 @@ def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int3
     return turned.take(order), order
 
 
-def read_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
+def read_sample_weight(
+    sample_weight: ArrayLike, n: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
     """Weights of the rows, checked: finite, not negative, not all zero."""
-    weight = read_floats("sample_weight", sample_weight)
+    weight = read_floats(name, sample_weight)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weight.shape}; expected ({n},).")
+        raise ValueError(f"{name} has shape {weight.shape}; expected ({n},).")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and not negative.")
+        raise ValueError(f"{name} must be finite and not negative.")
     if not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing is left to learn from.")
+        raise ValueError(f"{name} is zero in every row: nothing is left to learn from.")
     return weight
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from cqrf.arguments import read_count
+from cqrf.arguments import is_count, read_count
 from cqrf.estimator import SCORE_QUANTILES, CensoredQuantileForest
 from cqrf.progress import show_progress
 from cqrf.quantiles import read_levels
@@ -27,6 +27,7 @@ KEEP = 3  # one in so many trials goes on, with so many times as many trees
 FEWEST_TREES = 30
 # Node sizes tried: from the first to a share of the rows.
 SMALLEST_NODE, LARGEST_NODE_SHARE, N_NODE_SIZES = 5, 0.1, 7
+NOT_TUNED = {"n_estimators", "random_state", "verbose", "n_jobs", "bag_size", "censoring"}
 SPACE: dict[str, tuple[Any, ...]] = {
     "max_features": (None, 0.67, 0.33, "sqrt"),
     "max_samples": (0.35, 0.5, 0.65, 0.8),
@@ -106,8 +107,8 @@ def tune(
     rng = check_random_state(random_state)
     candidates = [{}, *(draw_settings(space, start, len(y), rng) for _ in range(n_trials - 1))]
     rounds = plan_rounds(n_trials, read_count("n_estimators", start.n_estimators, 1))
-    # One seed for all: trials differ by their settings, not by their luck.
-    seed = int(check_random_state(start.random_state).randint(2**31 - 1))
+    # One seed for all, the given forest's if it has one: trials differ by settings, not by luck.
+    seed = start.random_state if is_count(start.random_state) else int(rng.randint(2**31 - 1))
     levels, _ = read_levels(quantiles)
 
     def run(number: int, n_trees: int) -> Trial:
@@ -168,11 +169,16 @@ def draw_settings(
 ) -> dict[str, Any]:
     """One draw from the space, the given one or ours."""
     if space is not None:
-        unknown = sorted(set(space) - set(start.get_params()))
+        unknown = sorted(set(space) - (set(start.get_params()) - NOT_TUNED))
         if unknown:
-            raise ValueError(f"space has {unknown[0]!r}, which is no setting of the forest.")
-        if not all(len(values) for values in space.values()):
-            raise ValueError("space must give at least one value for each setting.")
+            raise ValueError(
+                f"space has {unknown[0]!r}, which is no setting of the forest that can be tuned."
+            )
+        for name, values in space.items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
+                raise ValueError(
+                    f"space[{name!r}]={values!r} must be a list of at least one value."
+                )
         return {name: values[rng.randint(len(values))] for name, values in space.items()}
     settings = {name: values[rng.randint(len(values))] for name, values in SPACE.items()}
     if start.bag_size > 1:  # confidence intervals need honest trees on at most half of the rows

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf.arguments import read_choice
 from cqrf.curves import StepCurve, StepCurves, step_curves
 from cqrf.target import (
     Target,
@@ -87,22 +88,34 @@ class Seen:
         return np.maximum(values, FLOOR)
 
 
+def check_curves(name: str, curves: Any, n: int) -> None:
+    """Raise unless there is one step curve for each of n rows."""
+    if not isinstance(curves, StepCurves):
+        raise ValueError(
+            f"{name} must be step curves, as predict_survival(X) gives them without times; found "
+            f"{type(curves).__name__}."
+        )
+    if len(curves) != n:
+        raise ValueError(f"{name} has {len(curves)} curves for {n} rows of y_test.")
+
+
 def see(
     y_train: Any,
     y_test: Any,
     *,
     censoring: str = "right",
     censoring_survival: StepCurves | None = None,
-    train_weight: NDArray[np.floating] | None = None,
+    train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Seen:
     """What is known of the test rows, with G from the training rows or given for each row."""
+    read_choice("censoring", censoring, ("right", "left"))
     train, test = (y if isinstance(y, Target) else read_target(y) for y in (y_train, y_test))
     n = len(test.time)
-    if censoring_survival is not None and len(censoring_survival) != n:
-        raise ValueError(
-            f"censoring_survival has {len(censoring_survival)} curves for {n} rows of y_test."
-        )
+    if censoring_survival is not None:
+        check_curves("censoring_survival", censoring_survival, n)
+    if train_weight is not None:
+        train_weight = read_sample_weight(train_weight, len(train.time), "train_weight")
     curve = uncensored_until(train, censoring=censoring, train_weight=train_weight)
     too_rare = np.flatnonzero(curve.values < FLOOR)
     weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf.arguments import read_choice
 from cqrf.kernel import kernel
 from cqrf.metrics.censoring import see
 from cqrf.target import Target, oriented, rank_target, read_sample_weight, read_target
@@ -25,7 +26,7 @@ def concordance_index(
     y_train: Any = None,
     horizon: float | None = None,
     censoring: str = "right",
-    train_weight: NDArray[np.floating] | None = None,
+    train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Concordance of predicted times with censored ones, in O(n log n).
@@ -54,6 +55,7 @@ def concordance_index(
     >>> concordance_index(y, [10.0, 30.0, 5.0])
     0.5
     """
+    read_choice("censoring", censoring, ("right", "left"))
     target = y if isinstance(y, Target) else read_target(y)
     values = np.asarray(predicted, np.float64)
     n = len(target.time)

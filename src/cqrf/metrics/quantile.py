@@ -7,6 +7,7 @@ and weights are scaled to sum to 1. Without censoring this is the plain quantile
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf.curves import StepCurves
 from cqrf.metrics.censoring import see
+from cqrf.quantiles import read_levels
 from cqrf.target import oriented
 
 
@@ -35,12 +37,12 @@ def quantile_loss(
 def censored_quantile_loss(
     y_train: Any,
     y_test: Any,
-    predicted: NDArray[np.float64],
-    quantiles: ArrayLike,
+    predicted: ArrayLike,
+    quantiles: float | Sequence[float] | NDArray[np.float64],
     *,
     censoring: str = "right",
     censoring_survival: StepCurves | None = None,
-    train_weight: NDArray[np.floating] | None = None,
+    train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Mean quantile loss at each level up to the horizon, rows weighted by 1 / G.
@@ -49,10 +51,10 @@ def censored_quantile_loss(
     ----------
     y_train, y_test : targets in any form that ``fit`` takes
         Training rows, from which G is estimated, and the rows that are judged.
-    predicted : ndarray of shape (n, n_quantiles)
+    predicted : ndarray of shape (n, n_quantiles), or (n,) for a single level
         Predicted quantiles; infinite ones lie beyond the horizon.
-    quantiles : sequence of float
-        Their levels.
+    quantiles : float or sequence of float
+        Their levels; the loss of a single one is a number.
     censoring : {"right", "left"}
         Side on which times are censored.
     censoring_survival : StepCurves, optional
@@ -79,7 +81,7 @@ def censored_quantile_loss(
         train_weight=train_weight,
         sample_weight=sample_weight,
     )
-    levels = np.asarray(quantiles, np.float64)
+    levels, is_scalar = read_levels(quantiles)
     if censoring == "left":
         levels = 1.0 - levels
     time = np.minimum(seen.time, seen.horizon)
@@ -88,7 +90,9 @@ def censored_quantile_loss(
     if not weight.any():
         raise ValueError("no row of y has an event or reaches the horizon: nothing to compare.")
     q = np.minimum(oriented(np.asarray(predicted, np.float64), censoring), seen.horizon)
-    if q.shape != (len(time), *levels.shape):
+    if is_scalar and q.ndim == 1:
+        q = q[:, np.newaxis]
+    if q.shape != (len(time), len(levels)):
         raise ValueError(
             f"predicted has shape {q.shape}; expected a row for each of the {len(time)} rows of "
             f"y_test and a column for each of the {levels.size} levels."
@@ -96,4 +100,5 @@ def censored_quantile_loss(
     if np.isnan(q).any() or np.isinf(q).any():
         raise ValueError("predicted quantiles must not be NaN, nor infinite before the horizon.")
     loss = quantile_loss(time[:, np.newaxis], q, levels)
-    return (weight / weight.sum()) @ loss
+    mean = (weight / weight.sum()) @ loss
+    return mean[0] if is_scalar else mean

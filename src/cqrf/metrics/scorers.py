@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from cqrf.metrics.concordance import concordance_index
 from cqrf.metrics.quantile import censored_quantile_loss
@@ -49,6 +51,13 @@ def make_scorer(metric: str, **options: Any) -> Callable[..., float]:
     """
     if metric not in SCORERS:
         raise ValueError(f"metric={metric!r} must be one of {', '.join(map(repr, SCORERS))}.")
+    known = signature(SCORERS[metric]).parameters.values()
+    allowed = [p.name for p in known if p.kind is Parameter.KEYWORD_ONLY and p.name != "uno"]
+    for name in options:
+        if name not in allowed:
+            raise ValueError(
+                f"{metric!r} has no option {name!r}; it takes {', '.join(allowed) or 'none'}."
+            )
     return partial(SCORERS[metric], **options)
 
 
@@ -130,8 +139,15 @@ SCORERS: dict[str, Callable[..., float]] = {
 
 def _unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """Forest at the end of a pipeline, and X as it arrives there."""
+    if hasattr(estimator, "best_estimator_"):
+        return _unwrap(estimator.best_estimator_, X)
     if hasattr(estimator, "steps"):
-        return estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+        return _unwrap(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "model_"):
+        raise ValueError(
+            f"the scorers of cqrf need a CensoredQuantileForest; found {type(estimator).__name__}."
+        )
     return estimator, X
 
 

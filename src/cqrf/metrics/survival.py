@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf.arguments import read_floats
 from cqrf.curves import StepCurves
-from cqrf.metrics.censoring import FLOOR, Seen, see
+from cqrf.metrics.censoring import FLOOR, Seen, check_curves, see
 from cqrf.target import oriented
 
 # Curves are evaluated for blocks of rows of about this many values.
@@ -31,7 +31,7 @@ def brier_score(
     *,
     censoring: str = "right",
     censoring_survival: StepCurves | None = None,
-    train_weight: NDArray[np.floating] | None = None,
+    train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Brier score at each time; NaN, with a warning, at times beyond the horizon.
@@ -74,6 +74,8 @@ def brier_score(
             f"survival has shape {values.shape}; expected ({len(seen.time)}, {len(at)}): a row for "
             "each of y_test, a column for each time."
         )
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("survival must be probabilities, from 0 to 1 and without NaN.")
     scores = _score(seen, values, oriented(at, censoring))
     beyond = oriented(at, censoring) >= seen.horizon
     if beyond.any():
@@ -116,7 +118,7 @@ def crps(
     *,
     censoring: str = "right",
     censoring_survival: StepCurves | None = None,
-    train_weight: NDArray[np.floating] | None = None,
+    train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Continuous ranked probability score of survival curves, up to the horizon.
@@ -143,8 +145,7 @@ def crps(
         sample_weight=sample_weight,
     )
     n = len(seen.time)
-    if len(survival) != n:
-        raise ValueError(f"survival has {len(survival)} curves for {n} rows of y_test.")
+    check_curves("survival", survival, n)
     steps = [oriented(survival.times, censoring), seen.time, seen.marginal.times]
     if censoring_survival is not None:
         steps.append(oriented(censoring_survival.times, censoring))
