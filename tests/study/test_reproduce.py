@@ -134,6 +134,22 @@ def test_without_typer_it_says_what_to_install(module):
     assert done.stderr.count("\n") == 1
 
 
+def test_without_the_peers_their_experiment_says_what_it_needs(tmp_path):
+    program = (
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'sksurv' else find(name, *a)\n"
+        "from cqrf.cli import main; main()"
+    )
+    out = tmp_path / "none"
+    done = run(
+        "reproduce", "python-packages", "--out", str(out), command=[sys.executable, "-c", program]
+    )
+    assert done.returncode == 2
+    assert done.stderr == "cqrf: python-packages needs both packages: pip install 'cqrf[bench]'\n"
+    assert not out.exists()
+
+
 def test_help_loads_nothing_heavy():
     program = (
         "import sys, atexit\n"

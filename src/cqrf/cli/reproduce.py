@@ -56,6 +56,8 @@ def run_experiments(
         n_missing = sum(len(folder.missing_units(experiment)) for experiment in experiments)
     except ValueError as error:
         fail(console, str(error))
+    if not experiments:
+        fail(console, f"{left_out[0]} needs both packages: pip install 'cqrf[bench]'")
     for name in left_out:
         console.print(f"{name}: left out, it needs pip install 'cqrf[bench]'", markup=False)
     columns = (TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn())
