@@ -150,7 +150,7 @@ def test_left_censoring_is_the_mirrored_problem():
     np.testing.assert_allclose(found.observed[seen], 1 - expected.observed[::-1][seen], atol=0.02)
 
 
-def test_weights_of_the_fit_and_rows_in_every_tree(recwarn):
+def test_weights_of_the_fit_and_rows_in_every_tree():
     data = make_aft(200, 3, random_state=0)
     forest = CensoredQuantileForest(n_estimators=3, random_state=0)
     weight = np.where(np.arange(200) < 20, 0.0, 1.0)

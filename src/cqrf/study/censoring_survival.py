@@ -11,6 +11,7 @@ from cqrf.metrics.censoring import uncensored_until
 from cqrf.study.experiment import Claim, Experiment, Unit
 from cqrf.study.figures import LOOKS, TRUTH, add_legend, panels
 from cqrf.study.methods import DEFAULT, METHODS, Study, build_forest
+from cqrf.study.node_sizes import say
 from cqrf.study.results import Results, Row
 from cqrf.target import Target
 
@@ -109,10 +110,6 @@ def judge(results: Results) -> list[Claim]:
 
 def distance(results: Results) -> float:
     return float(np.abs(results.column("survival") - results.column("truth")).mean())
-
-
-def say(values: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in values.items())
 
 
 def draw(results: Results) -> Any:
