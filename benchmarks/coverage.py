@@ -1,7 +1,7 @@
 """Coverage of conformal lower bounds, promised 90 %, as censoring gets harder.
 
-T = exp(x1 + N(0, .3^2)), and C is exponential with mean b exp(a (x1 - 1)): with a < 0 the long times
-are censored most, with a > 0 the short ones. Share of fresh latent times at or above the bound, and at
+T = exp(x1 + N(0, .3^2)), and C is exponential with mean b exp(a (x1 - 1)): with a < 0 long times
+are censored most, with a > 0 short ones. Share of fresh latent times at or above the bound, and at
 or above the forest's own .1 quantile, mean over repeats with its standard error.
 
 Run: python benchmarks/coverage.py [--repeats 10] [--rows 800]
