@@ -5,7 +5,7 @@ import pytest
 
 from cqrf import forest as forest_room
 from cqrf.chance import derive
-from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, grow_tree, in_bag_bits
+from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, grow_trees, in_bag_bits
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf.growing.sampling import draw_units, rows_drawn
 from cqrf.growing.tree import LEAF
@@ -103,13 +103,13 @@ def test_the_number_of_threads_changes_no_bit(weighted):
 
 
 def test_the_size_of_a_batch_changes_no_bit(monkeypatch):
-    sizes, inner = [], forest_room._grow_batch
+    sizes, inner = [], forest_room.grow_trees
 
     def record(rows, sampling, growing, seed, first, end):
         sizes.append(end - first)
         return inner(rows, sampling, growing, seed, first, end)
 
-    monkeypatch.setattr(forest_room, "_grow_batch", record)
+    monkeypatch.setattr(forest_room, "grow_trees", record)
     forests = []
     for work in (1, 10**12):
         monkeypatch.setattr(forest_room, "BATCH_WORK", work)
@@ -159,13 +159,14 @@ def test_the_arrays_of_a_forest_are_well_formed(bootstrap, honest):
     n_subsets = 0
     for tree, (start, end) in enumerate(node_ranges(forest)):
         nodes = reachable(forest, start)
-        assert len(set(nodes)) == len(nodes)
-        assert start <= min(nodes) <= max(nodes) < end
+        assert sorted(nodes) == list(range(start, end))
         inner = [node for node in nodes if forest.feature[node] != LEAF]
         assert inner, "a stump would test nothing"
-        category = [int(forest.code[v]) for v in inner if forest.categorical[forest.feature[v]]]
-        assert all(n_subsets <= code for code in category)
-        n_subsets = max([n_subsets, *(code + 1 for code in category)])
+        category = [v for v in sorted(inner) if forest.categorical[forest.feature[v]]]
+        assert [int(forest.code[v]) for v in category] == [
+            n_subsets + k for k in range(len(category))
+        ]
+        n_subsets += len(category)
 
         leaves = [leaf_rows(forest, node) for node in nodes if forest.feature[node] == LEAF]
         assert all(len(leaf) > 0 for leaf in leaves)
@@ -173,7 +174,7 @@ def test_the_arrays_of_a_forest_are_well_formed(bootstrap, honest):
         # The leaves share out exactly the rows that were drawn to fill them.
         expected = rows_drawn(drawn_units(sampling, tree), order, -1 if honest else 1)
         assert np.array_equal(np.sort(np.concatenate(leaves)), expected)
-    assert n_subsets <= len(forest.subsets)
+    assert n_subsets == len(forest.subsets)
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
@@ -245,8 +246,8 @@ def test_the_leaf_half_of_an_honest_tree_never_chooses_a_split():
     sampling = make_sampling(order)
 
     def splits(rows, tree):
-        grown = grow_tree(rows, sampling, make_growing(), SEED, tree)
-        return [array.tolist() for array in grown[:3]]
+        grown, _ = grow_trees(rows, sampling, make_growing(), SEED, tree, tree + 1)
+        return [array.tolist() for array in grown[:5]]
 
     for tree in range(4):
         filling = drawn_units(sampling, tree)[order] < 0
@@ -289,9 +290,9 @@ def test_importance_is_the_sum_over_trees():
     rows, order = make_rows()
     rows.codes[3] = 7
     sampling, growing = make_sampling(order), make_growing()
-    trees = [grow_tree(rows, sampling, growing, SEED, t) for t in range(20)]
+    gains = [grow_trees(rows, sampling, growing, SEED, t, t + 1)[1][0] for t in range(20)]
     found = grow_forest(rows, sampling, growing, 20, SEED, 1).importance
-    np.testing.assert_allclose(found, sum(tree[-1] for tree in trees))
+    np.testing.assert_allclose(found, sum(gains))
     assert (found[:3] > 0).all()
     assert found[3] == 0
 

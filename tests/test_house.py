@@ -28,7 +28,12 @@ FLOORS = {
     "growing": ("sampling", "labels", "histograms", "splitting", "tree"),
     "metrics": ("censoring", "quantile", "concordance", "survival", "scorers"),
 }
-GROUND = ("kernel", "arguments", "chance")  # everyone may stand on these; they import no room
+GROUND = (
+    "kernel",
+    "arguments",
+    "chance",
+    "threads",
+)  # everyone may stand on these; they import no room
 JOINERS = (
     "progress",
     "settings",

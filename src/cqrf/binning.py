@@ -9,11 +9,11 @@ gets edges at even quantiles. Code 255 stands for a missing value.
 from __future__ import annotations
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from cqrf.chance import draw_without_replacement
 from cqrf.kernel import kernel
+from cqrf.threads import in_threads
 
 MISSING = 255
 MAX_BINS = 255
@@ -33,13 +33,8 @@ def find_edges(
     """Edges of every column of X, from all rows or a seeded sample of them."""
     if len(X) > EDGE_SAMPLE:
         X = X[np.sort(draw_without_replacement(np.uint64(seed), len(X), EDGE_SAMPLE))]
-    if X.size < SERIAL_SIZE:
-        return [column_edges(column, max_bins) for column in X.T]
-    return list(
-        Parallel(n_jobs, prefer="threads")(
-            delayed(column_edges)(column, max_bins) for column in X.T
-        )
-    )
+    tasks = [(column, max_bins) for column in X.T]
+    return list(in_threads(column_edges, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
 
 
 def level_edges(n_levels: int) -> NDArray[np.float64]:
@@ -67,14 +62,8 @@ def encode(
 ) -> NDArray[np.uint8]:
     """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature."""
     codes = np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
-    tasks = ((X[:, j], edges[j], codes[j]) for j in range(X.shape[1]))
-    if X.size < SERIAL_SIZE:
-        for task in tasks:
-            _encode_column(*task)
-    else:
-        Parallel(n_jobs, prefer="threads", require="sharedmem")(
-            delayed(_encode_column)(*task) for task in tasks
-        )
+    tasks = [(X[:, j], edges[j], codes[j]) for j in range(X.shape[1])]
+    list(in_threads(_encode_column, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
 
 

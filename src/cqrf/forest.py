@@ -6,12 +6,11 @@ at a tied time, then by row number. A leaf lists the ranks of its rows in ascend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from cqrf.chance import derive
@@ -21,13 +20,12 @@ from cqrf.growing.tree import (
     LEAF,
     find_nodes,
     grow_nodes,
+    list_by_level,
     list_leaves,
     prune_empty,
-    take,
-    take_columns,
-    take_first_at_risk,
 )
-from cqrf.kernel import interruptible, kernel
+from cqrf.kernel import kernel
+from cqrf.threads import in_threads
 
 # Trees are grown in batches of about this many row visits (rows times features): long
 # enough to hide the cost of a task, short enough to stop soon when interrupted.
@@ -69,12 +67,29 @@ class Rows(NamedTuple):
     first_at_risk: NDArray[np.int32] | None = None
 
 
+class Trees(NamedTuple):
+    """Some trees, one behind the other, as they come from the kernels.
+
+    The nodes of a tree stand level by level, so that ``left`` need not be kept: see
+    :func:`number_nodes`. ``code`` of a category is 0; its subset is the next of ``subsets``.
+    """
+
+    n_nodes: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    code: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    subsets: NDArray[np.uint64]
+    leaf_sizes: NDArray[np.int32]
+    leaf_rows: NDArray[np.int32]
+
+
 @dataclass(frozen=True)
 class Forest:
     """All trees: arrays with one entry per node, and the rows of every leaf.
 
-    The node arrays are those of :mod:`cqrf.growing.tree`, with children, leaves and
-    subsets numbered through the whole forest. Tree t starts at node ``roots[t]``.
+    The node arrays are those of :mod:`cqrf.growing.tree`, each tree level by level, with
+    children and subsets numbered through the whole forest; ``left`` of a leaf is its number
+    among all leaves. Tree t starts at node ``roots[t]``.
     """
 
     roots: NDArray[np.int64]
@@ -106,16 +121,16 @@ def grow_forest(
         rows = rows._replace(time=rows.time / power_of_two(np.abs(rows.time).max()))
     size = max(1, (sampling.size * len(rows.categorical)))
     batch = max(1, min(BATCH_WORK // size, n_trees // 16))
-    starts = range(0, n_trees, batch)
-    tasks = (
-        delayed(_grow_batch)(rows, sampling, growing, seed, t, min(t + batch, n_trees))
-        for t in starts
-    )
-    batches = Parallel(n_jobs, prefer="threads", return_as="generator")(tasks)
+    tasks = [
+        (rows, sampling, growing, seed, first, min(first + batch, n_trees))
+        for first in range(0, n_trees, batch)
+    ]
+    batches: Iterable[Any] = in_threads(grow_trees, tasks, n_jobs)
     if progress is not None:
-        batches = progress(batches, len(starts))
-    with interruptible():
-        return _join([tree for trees in batches for tree in trees], rows.categorical)
+        batches = progress(iter(batches), len(tasks))
+    parts, gains = zip(*batches, strict=True)
+    trees = Trees(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return join_trees(trees, rows.categorical, np.concatenate(gains).sum(axis=0))
 
 
 def power_of_two(x: float) -> float:
@@ -135,83 +150,149 @@ def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8
     )
 
 
-def _grow_batch(
+def grow_trees(
     rows: Rows, sampling: Sampling, growing: Growing, seed: int, first: int, end: int
-) -> list[tuple[NDArray[Any], ...]]:
-    return [grow_tree(rows, sampling, growing, seed, number) for number in range(first, end)]
+) -> tuple[Trees, NDArray[np.float64]]:
+    """Trees ``first`` to ``end - 1``, and the gain of each feature in each of them.
 
-
-def grow_tree(
-    rows: Rows, sampling: Sampling, growing: Growing, seed: int, number: int
-) -> tuple[NDArray[Any], ...]:
-    """Tree ``number``: its nodes, the ranks in its leaves, and the gain of each feature.
-
-    Three kernels rather than one: what a kernel calls is compiled with it, each time anew.
+    Rows are drawn, and put into leaves, for all trees in one call: on a small table the way
+    between Python and a kernel costs as much as the work. Not one kernel for everything: what
+    a kernel calls is compiled with it, each time anew.
     """
-    tree_seed = np.uint64(derive(np.uint64(seed), number))
-    split_ranks, leaf_ranks, *drawn = draw_rows(*rows, *sampling, np.uint64(seed), number)
-    *nodes, node_of_row, importance = grow_nodes(*drawn, *growing, np.uint64(derive(tree_seed, 1)))
-    leaves = settle_rows(
-        rows.codes, rows.categorical, *nodes, node_of_row, split_ranks, leaf_ranks, sampling.honest
+    ranks, starts, seeds = draw_rows(*sampling, np.uint64(seed), first, end)
+    begin, end_of_split = starts[:-1:2].tolist(), starts[1::2].tolist()
+    grown = [
+        grow_nodes(ranks[start:stop], *rows, *growing, tree_seed)
+        for start, stop, tree_seed in zip(begin, end_of_split, seeds, strict=True)
+    ]
+    *nodes, subsets, node_of_row, gains = zip(*grown, strict=True)
+    trees = settle_rows(
+        rows.codes,
+        rows.categorical,
+        sampling.honest,
+        ranks,
+        starts,
+        *(np.concatenate(arrays) for arrays in nodes),
+        _starts(nodes[0]),
+        np.concatenate(subsets),
+        _starts(subsets),
+        np.concatenate(node_of_row),
     )
-    return *nodes, *leaves, importance
+    return Trees(*trees), np.stack(gains)
 
 
 @kernel
-def draw_rows(
-    codes,
-    categorical,
-    time,
-    event,
-    weight,
-    first_at_risk,
-    unit_of_row,
-    n_units,
-    size,
-    bootstrap,
-    honest,
-    bag_size,
-    seed,
-    number,
-):
-    """Ranks that choose a tree's splits and that fill its leaves, and what the first need."""
-    draws = draw_for_tree(seed, number, n_units, size, bootstrap, honest, bag_size)
-    split_ranks = rows_drawn(draws, unit_of_row, 1)
-    leaf_ranks = rows_drawn(draws, unit_of_row, -1) if honest else split_ranks
-    return (
-        split_ranks,
-        leaf_ranks,
-        take_columns(codes, split_ranks),
-        categorical,
-        take(time, split_ranks),
-        take(event, split_ranks),
-        take(weight, split_ranks),
-        take_first_at_risk(first_at_risk, split_ranks),
-    )
+def draw_rows(unit_of_row, n_units, size, bootstrap, honest, bag_size, seed, first, end):
+    """Ranks that each tree draws, where they start, and the seed each tree is grown with.
+
+    Those of tree k that choose its splits start at ``starts[2 * k]``, those that only fill its
+    leaves behind them at ``starts[2 * k + 1]``; a tree that is not honest has none of these.
+    """
+    n_trees = end - first
+    starts = np.zeros(2 * n_trees + 1, np.int64)
+    seeds = np.empty(n_trees, np.uint64)
+    ranks = np.empty(n_trees * size, np.int32)
+    n_drawn = 0
+    for k in range(n_trees):
+        seeds[k] = derive(derive(seed, first + k), 1)
+        draws = draw_for_tree(seed, first + k, n_units, size, bootstrap, honest, bag_size)
+        for part in range(2):
+            drawn = rows_drawn(draws, unit_of_row, 1 - 2 * part)
+            if n_drawn + len(drawn) > len(ranks):  # clusters of many rows
+                longer = np.empty(2 * (n_drawn + len(drawn)), np.int32)
+                longer[:n_drawn] = ranks[:n_drawn]
+                ranks = longer
+            ranks[n_drawn : n_drawn + len(drawn)] = drawn
+            n_drawn += len(drawn)
+            starts[2 * k + part + 1] = n_drawn
+    return ranks[:n_drawn], starts, seeds
 
 
 @kernel
 def settle_rows(
     codes,
     categorical,
+    honest,
+    ranks,
+    starts,
     feature,
     code,
     missing_left,
     left,
+    first_node,
     subsets,
+    first_subset,
     node_of_row,
-    split_ranks,
-    leaf_ranks,
-    honest,
 ):
-    """Fill the leaves; an honest tree loses the nodes of which one side stays empty."""
-    if honest:
-        node_of_row = find_nodes(
-            codes, leaf_ranks, categorical, feature, code, missing_left, left, subsets
-        )
-        prune_empty(feature, code, missing_left, left, node_of_row)
-    leaf_offsets, members = list_leaves(feature, left, node_of_row)
-    return leaf_offsets, take(leaf_ranks, members)
+    """Fill the leaves of some trees, and put the nodes of each in order, level by level.
+
+    An honest tree loses the nodes of which one side stays empty. Returns the fields of
+    :class:`Trees`.
+    """
+    n_trees = first_node.shape[0] - 1
+    n_nodes = np.zeros(n_trees, np.int32)
+    new_feature = np.empty(feature.shape[0], np.int32)
+    new_code = np.zeros(feature.shape[0], np.int32)
+    new_missing_left = np.zeros(feature.shape[0], np.bool_)
+    new_subsets = np.empty(subsets.shape, np.uint64)
+    leaf_sizes = np.empty((feature.shape[0] + n_trees) // 2, np.int32)
+    leaf_rows = np.empty(ranks.shape[0], np.int32)
+    leaf_of_node = np.empty(feature.shape[0], np.int32)
+    at_node, at_subset, at_leaf, at_row, at_split_row = 0, 0, 0, 0, 0
+    for k in range(n_trees):
+        here = slice(first_node[k], first_node[k + 1])
+        its_feature, its_code, its_left = feature[here], code[here], left[here]
+        its_missing_left = missing_left[here]
+        its_subsets = subsets[first_subset[k] : first_subset[k + 1]]
+        n_split_rows = starts[2 * k + 1] - starts[2 * k]
+        rows = ranks[starts[2 * k] : starts[2 * k + 1]]
+        nodes = node_of_row[at_split_row : at_split_row + n_split_rows]
+        at_split_row += n_split_rows
+        if honest:
+            rows = ranks[starts[2 * k + 1] : starts[2 * k + 2]]
+            nodes = find_nodes(
+                codes,
+                rows,
+                categorical,
+                its_feature,
+                its_code,
+                its_missing_left,
+                its_left,
+                its_subsets,
+            )
+            prune_empty(its_feature, its_code, its_missing_left, its_left, nodes)
+        in_order = list_by_level(its_feature, its_left)
+        n_nodes[k] = len(in_order)
+        n_leaves = 0
+        for node in in_order:
+            split = its_feature[node]
+            new_feature[at_node] = split
+            if split == LEAF:
+                leaf_of_node[node] = n_leaves
+                n_leaves += 1
+            elif categorical[split]:
+                for word in range(4):
+                    new_subsets[at_subset, word] = its_subsets[its_code[node], word]
+                at_subset += 1
+            else:
+                new_code[at_node] = its_code[node]
+            new_missing_left[at_node] = its_missing_left[node]
+            at_node += 1
+        sizes, members = list_leaves(leaf_of_node, n_leaves, nodes)
+        leaf_sizes[at_leaf : at_leaf + n_leaves] = sizes
+        at_leaf += n_leaves
+        for i in range(len(members)):
+            leaf_rows[at_row] = rows[members[i]]
+            at_row += 1
+    return (
+        n_nodes,
+        new_feature[:at_node],
+        new_code[:at_node],
+        new_missing_left[:at_node],
+        new_subsets[:at_subset],
+        leaf_sizes[:at_leaf],
+        leaf_rows[:at_row],
+    )
 
 
 @kernel
@@ -226,34 +307,48 @@ def _in_bag_bits(seed, n_trees, n_units, size, bootstrap, bag_size):
     return bits
 
 
-def _join(trees: list[tuple[NDArray[Any], ...]], categorical: NDArray[np.bool_]) -> Forest:
-    features, codes, missing_left, lefts, subsets, offsets, ranks, importance = zip(
-        *trees, strict=True
-    )
-    tree_of_node = np.repeat(np.arange(len(trees)), [len(f) for f in features])
-    first_node = _starts(features)
-    first_leaf = _starts([o[1:] for o in offsets])
-    feature, code, left = np.concatenate(features), np.concatenate(codes), np.concatenate(lefts)
-    is_leaf = feature == LEAF
-    left = left + np.where(is_leaf, first_leaf[tree_of_node], first_node[tree_of_node])
+def join_trees(
+    trees: Trees, categorical: NDArray[np.bool_], importance: NDArray[np.float64]
+) -> Forest:
+    """The forest of these trees."""
+    feature = trees.feature
+    code = trees.code
     if categorical.any():
-        is_category = ~is_leaf & categorical[feature]
-        code[is_category] += _starts(subsets)[tree_of_node[is_category]].astype(np.int32)
-    # Offsets start anew with each tree: what lies between two trees is no leaf.
-    leaf_sizes = np.delete(np.diff(np.concatenate(offsets)), _starts(offsets)[1:-1] - 1)
+        is_category = (feature != LEAF) & categorical[feature]
+        code = np.where(is_category, np.cumsum(is_category, dtype=np.int32) - 1, code)
     return Forest(
-        roots=first_node[:-1],
+        roots=_starts_of_sizes(trees.n_nodes)[:-1],
         feature=feature,
         code=code,
-        missing_left=np.concatenate(missing_left),
-        left=left,
-        subsets=np.concatenate(subsets),
+        missing_left=trees.missing_left,
+        left=number_nodes(feature, trees.n_nodes),
+        subsets=trees.subsets,
         categorical=categorical,
-        leaf_offsets=np.concatenate([[0], np.cumsum(leaf_sizes)]).astype(np.int64),
-        leaf_rows=np.concatenate(ranks),
-        importance=np.sum(importance, axis=0),
+        leaf_offsets=_starts_of_sizes(trees.leaf_sizes),
+        leaf_rows=trees.leaf_rows,
+        importance=importance,
     )
 
 
-def _starts(parts: Iterable[Any]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+def number_nodes(feature: NDArray[np.int32], n_nodes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Left child of every node, and for a leaf its number, of trees that stand level by level.
+
+    In such a tree the i-th node that is split has its children at 1 + 2 i and 2 + 2 i. The trees
+    before the t-th have s splits together and thus t + 2 s nodes: the k-th split of the whole
+    forest, in tree t, has its left child at t + 2 k + 1.
+    """
+    is_leaf = feature == LEAF
+    tree = np.repeat(np.arange(len(n_nodes)), n_nodes)
+    n_split = np.cumsum(~is_leaf)
+    n_leaves = np.arange(1, len(feature) + 1) - n_split
+    return np.where(is_leaf, n_leaves - 1, tree + 2 * n_split - 1)
+
+
+def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    return _starts_of_sizes(np.array([len(part) for part in parts]))
+
+
+def _starts_of_sizes(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts

@@ -6,8 +6,6 @@ are cached on disk. Threads live outside them, so no result depends on their num
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -29,21 +27,3 @@ def trailing_zeros(_typing_context: Any, word: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C in the midst of a kernel be the KeyboardInterrupt that it is.
-
-    A signal that arrives while the main thread is in a kernel comes out of Numba as a chain
-    of SystemErrors, with the interrupt as their first cause.
-    """
-    try:
-        yield
-    except SystemError as error:
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):
-            cause = cause.__cause__
-        if isinstance(cause, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
-        raise

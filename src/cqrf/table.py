@@ -181,15 +181,15 @@ def _read_codes(
 def _read_numbers(name: Any, series: Any, kind: str) -> NDArray[np.float64]:
     import narwhals as nw
 
-    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     try:
+        if kind == NUMBER:
+            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
         if kind == DATE:
             microseconds = series.cast(nw.Datetime("us")).dt.timestamp("us")
             values = np.asarray(microseconds.to_numpy(), dtype=np.float64) / 1e6
-        elif kind == DURATION:
-            values = np.asarray(series.dt.total_microseconds().to_numpy(), dtype=np.float64) / 1e6
         else:
-            values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+            values = np.asarray(series.dt.total_microseconds().to_numpy(), dtype=np.float64) / 1e6
     except Exception as error:
         raise ValueError(
             f"column {name!r} of type {series.dtype} cannot be read as numbers; convert it to "

@@ -22,13 +22,13 @@ quantiles at its two ends bound the quantile (Woodruff 1952).
 from __future__ import annotations
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import erfc, ndtri
 
 from cqrf.arguments import read_fraction
 from cqrf.forest import Forest
-from cqrf.kernel import interruptible, kernel
+from cqrf.kernel import kernel
+from cqrf.threads import in_threads
 from cqrf.weights import CHUNK_WEIGHTS, find_leaf, forest_weights
 
 
@@ -69,9 +69,7 @@ def survival_errors(
             bag_size,
         )
 
-    starts = range(0, len(queries), chunk)
-    with interruptible():
-        parts = Parallel(n_jobs, prefer="threads")(delayed(task)(start) for start in starts)
+    parts = in_threads(task, [(start,) for start in range(0, len(queries), chunk)], n_jobs)
     between, within = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return np.sqrt(remove_noise(between, within, n_bags))
 

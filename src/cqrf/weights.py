@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from cqrf.forest import Forest
 from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import inlined, interruptible, kernel, trailing_zeros
+from cqrf.kernel import inlined, kernel, trailing_zeros
+from cqrf.threads import in_threads
 
 Result = TypeVar("Result")
 
@@ -88,9 +89,7 @@ def map_weights(
         bag = None if in_bag is None else in_bag[rows]
         return read(forest_weights(forest, queries[rows], n_train, sample_weight, bag))
 
-    starts = range(0, n_queries, chunk)
-    with interruptible():
-        return list(Parallel(n_jobs, prefer="threads")(delayed(task)(start) for start in starts))
+    return list(in_threads(task, [(start,) for start in range(0, n_queries, chunk)], n_jobs))
 
 
 @kernel

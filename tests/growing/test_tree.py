@@ -22,6 +22,7 @@ from cqrf.growing.tree import (
     LEAF,
     find_nodes,
     grow_nodes,
+    list_by_level,
     list_leaves,
     prune_empty,
     send_unseen_left,
@@ -48,6 +49,7 @@ class Tree:
             self.node_of_row,
             self.importance,
         ) = grow_nodes(
+            np.arange(codes.shape[1], dtype=np.int32),
             codes,
             categorical,
             time,
@@ -396,18 +398,28 @@ def test_pruning_leaves_a_full_tree_alone():
 @given(st.integers(0, 10**6))
 def test_leaves_list_their_rows_ascending(seed):
     tree, *_ = grow(np.random.default_rng(seed), n=50, n_candidates=1, seed=seed)
-    is_leaf = tree.feature == LEAF
-    inner_left = tree.left[~is_leaf].copy()
-    offsets, members = list_leaves(tree.feature, tree.left, tree.node_of_row)
-    assert np.array_equal(tree.left[~is_leaf], inner_left)
-    assert tree.left[is_leaf].tolist() == list(range(is_leaf.sum()))
-    assert len(offsets) == is_leaf.sum() + 1
-    for node in np.flatnonzero(is_leaf):
-        leaf = tree.left[node]
-        rows = members[offsets[leaf] : offsets[leaf + 1]]
+    leaves = np.flatnonzero(tree.feature == LEAF)
+    leaf_of_node = np.full(tree.n_nodes, -1, np.int32)
+    leaf_of_node[leaves] = np.arange(len(leaves))
+    sizes, members = list_leaves(leaf_of_node, len(leaves), tree.node_of_row)
+    ends = np.cumsum(sizes)
+    for leaf, node in enumerate(leaves):
+        rows = members[ends[leaf] - sizes[leaf] : ends[leaf]]
         assert rows.tolist() == np.flatnonzero(tree.node_of_row == node).tolist()
-    assert offsets[0] == 0
-    assert offsets[-1] == len(members) == 50
+    assert len(sizes) == len(leaves)
+    assert sizes.sum() == len(members) == 50
+
+
+@given(st.integers(0, 10**6))
+def test_nodes_by_level_are_those_that_can_be_reached(seed):
+    rng = np.random.default_rng(seed)
+    tree, *_ = grow(rng, n=60, n_candidates=2, seed=seed)
+    sort_into_leaves(tree, tree.codes[:, rng.integers(0, 60, 8)])
+    found = list_by_level(tree.feature, tree.left).tolist()
+    assert sorted(found) == sorted(reachable(tree))
+    splits = [node for node in found if tree.feature[node] != LEAF]
+    children = [child for node in splits for child in (tree.left[node], tree.left[node] + 1)]
+    assert found == [0, *children]
 
 
 def test_values_larger_than_any_seen_do_not_follow_the_missing_ones():

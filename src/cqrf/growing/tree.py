@@ -13,7 +13,7 @@ missing_left
     where missing values go. If the node saw none, they follow its larger child, as do
     levels of a category that it did not see
 left
-    the left child, the right one stands behind it; for a leaf, its number among the leaves
+    the left child, the right one stands behind it
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def partition(column, rows, feature, code, missing_left, categorical, subsets, b
 
 @kernel
 def grow_nodes(
+    ranks,
     codes,
     categorical,
     time,
@@ -78,11 +79,14 @@ def grow_nodes(
     min_child_fraction,
     seed,
 ):
-    """Split rows, given in time order, until no node should or can be split.
+    """Split some of the rows, in time order, until no node should or can be split.
 
     Returns the arrays of the module's docstring, the node that each row ended in, and the
     gain of each feature summed over its splits, per row of the tree.
     """
+    codes = take_columns(codes, ranks)
+    time, event, weight = take(time, ranks), take(event, ranks), take(weight, ranks)
+    first_at_risk = take_first_at_risk(first_at_risk, ranks)
     n_features, n_rows = codes.shape
     capacity = max(1, 2 * (n_rows // max(1, min_samples_leaf)) + 1)
     feature = np.full(capacity, LEAF, np.int32)
@@ -347,26 +351,33 @@ def prune_empty(feature, code, missing_left, left, node_of_row):
 
 
 @kernel
-def list_leaves(feature, left, node_of_row):
-    """Number the leaves and list their rows.
+def list_by_level(feature, left):
+    """Nodes that can be reached from the root: level by level, each from left to right."""
+    nodes = np.zeros(feature.shape[0], np.int32)
+    n_listed = 1
+    at = 0
+    while at < n_listed:
+        node = nodes[at]
+        if feature[node] != LEAF:
+            nodes[n_listed] = left[node]
+            nodes[n_listed + 1] = left[node] + 1
+            n_listed += 2
+        at += 1
+    return nodes[:n_listed]
 
-    Writes a leaf's number into ``left``. Returns the offsets of the leaves and, leaf by
-    leaf, the positions of its rows in their old order.
-    """
-    n_leaves = 0
-    for node in range(feature.shape[0]):
-        if feature[node] == LEAF:
-            left[node] = n_leaves
-            n_leaves += 1
-    offsets = np.zeros(n_leaves + 1, np.int64)
+
+@kernel
+def list_leaves(leaf_of_node, n_leaves, node_of_row):
+    """Sizes of the leaves and, leaf by leaf, the positions of its rows in their old order."""
+    sizes = np.zeros(n_leaves, np.int32)
     for row in range(node_of_row.shape[0]):
-        offsets[left[node_of_row[row]] + 1] += 1
-    for leaf in range(n_leaves):
-        offsets[leaf + 1] += offsets[leaf]
-    at = offsets[:-1].copy()
+        sizes[leaf_of_node[node_of_row[row]]] += 1
+    at = np.zeros(n_leaves, np.int64)
+    for leaf in range(1, n_leaves):
+        at[leaf] = at[leaf - 1] + sizes[leaf - 1]
     members = np.empty(node_of_row.shape[0], np.int32)
     for row in range(node_of_row.shape[0]):
-        leaf = left[node_of_row[row]]
+        leaf = leaf_of_node[node_of_row[row]]
         members[at[leaf]] = row
         at[leaf] += 1
-    return offsets, members
+    return sizes, members
