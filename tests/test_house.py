@@ -28,16 +28,14 @@ FLOORS = {
     "growing": ("sampling", "labels", "histograms", "splitting", "tree"),
     "metrics": ("censoring", "quantile", "concordance", "survival", "scorers"),
 }
-GROUND = (
-    "kernel",
-    "arguments",
-    "chance",
-    "threads",
-)  # everyone may stand on these; they import no room
+# Everyone may stand on these; they import no room.
+GROUND = ("kernel", "arguments", "chance", "threads", "files")
 JOINERS = (
     "progress",
     "settings",
     "model",
+    "packing",
+    "model_file",
     "estimator",
     "calibration",
     "conformal",

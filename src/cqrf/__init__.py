@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cqrf.curves import StepCurve, StepCurves
     from cqrf.estimator import CensoredQuantileForest
+    from cqrf.model_file import ModelFileError
     from cqrf.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf.target import censored
     from cqrf.tuning import tune
 
 _ROOM_OF = {
     "CensoredQuantileForest": "estimator",
+    "ModelFileError": "model_file",
     "StepCurve": "curves",
     "StepCurves": "curves",
     "UnidentifiedQuantileWarning": "quantiles",
@@ -28,6 +30,7 @@ _ROOM_OF = {
 
 __all__ = [
     "CensoredQuantileForest",
+    "ModelFileError",
     "StepCurve",
     "StepCurves",
     "UnidentifiedQuantileWarning",

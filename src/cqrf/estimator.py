@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from cqrf.arguments import read_choice, read_count, read_flag, read_floats, read
 from cqrf.curves import StepCurves
 from cqrf.growing.tree import grow_nodes
 from cqrf.model import Queries, fit_model
+from cqrf.model_file import ModelFileError, Saved, read_model_file, write_model_file
 from cqrf.quantiles import QuantileSolver, read_levels
 from cqrf.settings import read_bins, read_growing
 from cqrf.table import read_table
@@ -405,6 +407,39 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         predicted = self.predict_oob(SCORE_QUANTILES, unidentified="clip")
         return self.model_.skill_in_training(predicted, np.array(SCORE_QUANTILES))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted forest to a file, whole or not at all.
+
+        The file holds numbers and JSON, no code: it can be read without trusting whoever wrote
+        it. It does hold the training data, features rounded to bins; keep it as you keep these.
+        """
+        check_is_fitted(self)
+        settings = {name: plain_setting(name, x) for name, x in self.get_params().items()}
+        names = getattr(self, "feature_names_in_", None)
+        named = None if names is None else [str(name) for name in names]
+        write_model_file(path, Saved(self.model_, settings, named))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CensoredQuantileForest:
+        """Read a forest from a file that :meth:`save` has written.
+
+        It answers as the saved one does, bit for bit. A file that is damaged, cut short or not
+        a model file gives a :class:`~cqrf.ModelFileError`.
+        """
+        saved = read_model_file(path)
+        unknown = saved.settings.keys() - set(cls._get_param_names())
+        if unknown:
+            raise ModelFileError(
+                f"{os.fspath(path)}: has settings that this version of cqrf does not know: "
+                f"{', '.join(sorted(unknown))}. Upgrade cqrf."
+            )
+        forest = cls(**saved.settings)
+        forest.model_ = saved.model
+        forest.n_features_in_ = len(saved.model.edges)
+        if saved.names is not None:
+            forest.feature_names_in_ = np.array(saved.names, dtype=object)
+        return forest
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -443,3 +478,16 @@ def interval_levels(coverage: float) -> list[float]:
     if not 0.0 < tail < 0.5:
         raise ValueError(f"coverage={coverage!r} must lie strictly between 0 and 1.")
     return [tail, 1.0 - tail]
+
+
+def plain_setting(name: str, value: Any) -> Any:
+    """A setting as a model file keeps it: a number, text, None or a list of numbers."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain_setting(name, each) for each in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if name == "random_state":
+        return None  # a generator, not a seed: the forest that grew from it is in the file
+    raise ValueError(f"{name}={value!r} cannot be kept in a model file: give a plain value.")

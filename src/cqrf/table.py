@@ -30,7 +30,7 @@ class Columns:
     """What each column of the training table was: its kind, and its levels if a category."""
 
     kinds: tuple[str, ...]
-    levels: tuple[NDArray[np.str_] | None, ...]
+    levels: tuple[tuple[str, ...] | None, ...]
 
     @property
     def categorical(self) -> NDArray[np.bool_]:
@@ -143,39 +143,33 @@ def _kind(series: Any) -> str:
     return CATEGORY if series.dtype in (nw.Categorical, nw.Enum, nw.String) else NUMBER
 
 
-def _learn_levels(name: Any, series: Any) -> NDArray[np.str_]:
-    labels, missing = _labels(series)
-    levels = np.unique(labels[~missing])
+def _learn_levels(name: Any, series: Any) -> tuple[str, ...]:
+    levels = sorted(set(_labels(series)) - {None})
     if len(levels) > MAX_LEVELS:
         raise ValueError(
             f"column {name!r} has {len(levels)} levels; a category may have at most "
             f"{MAX_LEVELS}. Group rare levels, encode it as numbers, or drop it."
         )
-    return levels
+    return tuple(levels)
 
 
-def _labels(series: Any) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
-    """Labels as text, and where they are missing."""
-    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
-    values = np.asarray(series.to_numpy(), dtype=object)
-    labels = np.array(["" if gone else str(value) for value, gone in zip(values, missing)])
-    return labels.astype(np.str_), missing
+def _labels(series: Any) -> list[Any]:
+    """Labels as text, None where they are missing."""
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool).tolist()
+    values = np.asarray(series.to_numpy(), dtype=object).tolist()
+    return [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
 
 
 def _read_codes(
-    name: Any, series: Any, levels: NDArray[np.str_], unseen: list[str]
+    name: Any, series: Any, levels: tuple[str, ...], unseen: list[str]
 ) -> NDArray[np.float64]:
-    labels, missing = _labels(series)
-    codes = np.searchsorted(levels, labels)
-    if len(levels):
-        known = levels[np.minimum(codes, len(levels) - 1)] == labels
-    else:
-        known = np.zeros(len(labels), dtype=bool)
-    new = np.unique(labels[~known & ~missing])
-    if len(new):
+    labels = _labels(series)
+    code_of = {level: float(code) for code, level in enumerate(levels)}
+    new = sorted(set(labels) - code_of.keys() - {None})
+    if new:
         more = "" if len(new) <= 3 else f" and {len(new) - 3} more"
-        unseen.append(f"column {name!r}: {', '.join(map(repr, new[:3].tolist()))}{more}")
-    return np.where(known & ~missing, codes.astype(np.float64), np.nan)
+        unseen.append(f"column {name!r}: {', '.join(map(repr, new[:3]))}{more}")
+    return np.array([code_of.get(label, np.nan) for label in labels], dtype=np.float64)
 
 
 def _read_numbers(name: Any, series: Any, kind: str) -> NDArray[np.float64]:

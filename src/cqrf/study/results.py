@@ -6,13 +6,15 @@ A file is replaced as a whole or not at all, so a run that was stopped leaves on
 from __future__ import annotations
 
 import csv
-import os
+import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cqrf.files import replacing
 
 Row: TypeAlias = dict[str, Any]
 
@@ -73,15 +75,13 @@ def read_results(path: Path) -> Results:
 
 def write_results(path: Path, results: Results) -> None:
     """Replace the file by one with these rows."""
-    written = path.with_suffix(".part")
-    with written.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(results.rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in results.rows:
-            writer.writerow({name: _write_value(value) for name, value in row.items()})
-        file.flush()
-        os.fsync(file.fileno())
-    written.replace(path)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(results.rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in results.rows:
+        writer.writerow({name: _write_value(value) for name, value in row.items()})
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())
 
 
 def _read_value(text: str) -> int | float | str:

@@ -1,0 +1,593 @@
+"""The model file: the same forest after it, and one typed error for whatever is no such file."""
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from cqrf import CensoredQuantileForest, ModelFileError, censored
+from cqrf.datasets import load_pbc, make_aft
+from cqrf.forest import Forest
+from cqrf.model_file import FORMAT, MARK, PREAMBLE, SECTIONS, read_model_file
+
+LEVELS = [0.05, 0.5, 0.95]
+RELEASED = Path(__file__).parent / "data" / "models"
+
+
+def make_table(n=120, seed=0, n_features=5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features)).round(2)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    time = rng.exponential(np.exp(np.nan_to_num(X[:, 0]))).round(1) + 0.1
+    return X, censored(time, rng.random(n) < 0.7)
+
+
+def make_frame(n=120):
+    X, y = make_table(n)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(X, columns=["a", "ü <b>", "c", "d", "e"])
+    frame["colour"] = pd.Categorical(rng.choice(["red", "grün", "", "\U0001f600"], n))
+    frame["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "D")
+    frame["gone"] = pd.Series([None] * n, dtype="string")
+    frame["text"] = rng.choice(["x", "y", None], n)
+    return frame, y
+
+
+def fit(X, y, *, fit_settings=None, **settings):
+    settings = {"n_estimators": 12, "random_state": 3, **settings}
+    return CensoredQuantileForest(**settings).fit(X, y, **(fit_settings or {}))
+
+
+def make_forests():
+    X, y = make_table()
+    frame, _ = make_frame()
+    rng = np.random.default_rng(2)
+    wide = rng.normal(size=(40, 300))
+    entry = np.where(rng.random(120) < 0.5, -np.inf, y["time"] / 2)
+    return {
+        "numbers": lambda: (fit(X, y), X),
+        "frame": lambda: (fit(frame, y), frame),
+        "stumps": lambda: (fit(X[:3], y[:3], n_estimators=2), X),
+        "one tree, one row": lambda: (fit(X[:1], [4.0], n_estimators=1, max_samples=None), X),
+        "bootstrap": lambda: (fit(X, y, bootstrap=True, max_samples=None), X),
+        "not honest": lambda: (fit(X, y, honest=False, split_quantiles=(0.2, 0.8)), X),
+        "bags": lambda: (fit(X, y, bag_size=2), X),
+        "left": lambda: (fit(X, y, censoring="left"), X),
+        "weights": lambda: (fit(X, y, fit_settings={"sample_weight": rng.random(120)}), X),
+        "no weight": lambda: (fit(X, y, fit_settings={"sample_weight": np.arange(120) % 3}), X),
+        "groups": lambda: (fit(X, y, fit_settings={"groups": np.arange(120) // 4}), X),
+        "entry": lambda: (fit(X, censored(y["time"], y["event"], entry)), X),
+        "many features": lambda: (fit(wide, np.arange(40.0)), wide),
+        "knn, argmin": lambda: (
+            fit(X, y, censoring_survival="knn", n_neighbors=np.int64(9), solver="argmin"),
+            X,
+        ),
+        "split levels of an array": lambda: (fit(X, y, split_quantiles=np.array([0.3, 0.6])), X),
+    }
+
+
+def answers(forest, X):
+    """Everything a forest can say about rows and about itself."""
+    settings = {"unidentified": "clip"}
+    curves = forest.predict_survival(X)
+    said = {
+        "quantiles": forest.predict(X, LEVELS, **settings),
+        "limit": forest.max_quantile(X),
+        "mean": forest.predict_mean(X),
+        "times": curves.times,
+        "survival": curves.values,
+        "censoring": forest.predict_censoring(X).values,
+        "weights": forest.weights(X).data,
+        "neighbours": forest.weights(X).indices,
+        "oob": forest.predict_oob(LEVELS, **settings),
+        "oob weights": forest.weights_oob().data,
+        "importance": forest.feature_importances_,
+    }
+    if forest.bag_size > 1:
+        said["error"] = forest.survival_standard_error(X, [1.0, 2.0])
+    return said
+
+
+def assert_same_forest(a, b, X):
+    for name in Forest.__dataclass_fields__:
+        one, other = getattr(a.model_.forest, name), getattr(b.model_.forest, name)
+        assert one.dtype == other.dtype, name
+        assert np.array_equal(one, other), name
+    said, again = answers(a, X), answers(b, X)
+    for name in said:
+        assert np.array_equal(said[name], again[name], equal_nan=True), name
+    assert a.n_features_in_ == b.n_features_in_
+    names = [getattr(forest, "feature_names_in_", None) for forest in (a, b)]
+    assert (names[0] is None) == (names[1] is None)
+    assert names[0] is None or names[0].tolist() == names[1].tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate")
+@pytest.mark.parametrize("kind", make_forests())
+def test_a_forest_is_the_same_after_save_and_load(kind, tmp_path):
+    forest, X = make_forests()[kind]()
+    forest.save(tmp_path / "model.cqrf")
+    loaded = CensoredQuantileForest.load(tmp_path / "model.cqrf")
+    assert_same_forest(forest, loaded, X)
+    for name, value in forest.get_params().items():
+        expected = list(value) if isinstance(value, tuple | np.ndarray) else value
+        assert getattr(loaded, name) == expected, name
+    # Once more: what was loaded is saved as it was.
+    loaded.save(tmp_path / "again.cqrf")
+    assert (tmp_path / "again.cqrf").read_bytes() == (tmp_path / "model.cqrf").read_bytes()
+
+
+def test_a_loaded_forest_warns_and_refuses_as_before(tmp_path):
+    frame, y = make_frame()
+    forest = fit(frame, y)
+    forest.save(tmp_path / "m")
+    loaded = CensoredQuantileForest.load(tmp_path / "m")
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame.rename(columns={"a": "A"}))
+    with pytest.warns(UserWarning, match="'colour': 'blue'"):
+        loaded.predict(frame.assign(colour="blue"), 0.1, unidentified="clip")
+
+
+def test_a_loaded_forest_can_be_fitted_again(tmp_path):
+    X, y = make_table()
+    fit(X, y).save(tmp_path / "m")
+    loaded = CensoredQuantileForest.load(tmp_path / "m")
+    assert_same_forest(loaded.fit(X, y), fit(X, y), X)
+
+
+def test_a_generator_as_random_state_is_not_kept(tmp_path):
+    X, y = make_table()
+    forest = fit(X, y, random_state=np.random.RandomState(0))
+    forest.save(tmp_path / "m")
+    loaded = CensoredQuantileForest.load(tmp_path / "m")
+    assert loaded.random_state is None
+    assert_same_forest(forest, loaded, X)
+
+
+def test_what_cannot_be_saved(tmp_path):
+    X, y = make_table()
+    with pytest.raises(NotFittedError):
+        CensoredQuantileForest().save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"verbose=.*plain value"):
+        fit(X, y).set_params(verbose=object()).save(tmp_path / "m")
+    with pytest.raises(ValueError, match="split_quantiles"):
+        fit(X, y).set_params(split_quantiles=[0.123456789] * 9000).save(tmp_path / "m")
+    with pytest.raises(IsADirectoryError):
+        fit(X, y).save(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        fit(X, y).save(tmp_path / "nowhere" / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_pickle_and_joblib_work_too(protocol, tmp_path):
+    frame, y = make_frame()
+    forest = fit(frame, y)
+    assert_same_forest(forest, pickle.loads(pickle.dumps(forest, protocol)), frame)
+    joblib.dump(forest, tmp_path / "m")
+    assert_same_forest(forest, joblib.load(tmp_path / "m"), frame)
+    assert_same_forest(forest, joblib.load(tmp_path / "m", mmap_mode="r"), frame)
+
+
+def test_a_file_is_compact(tmp_path):
+    X, y, _, _ = make_aft(2000, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=200, random_state=0).fit(X, y)
+    forest.save(tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size < len(pickle.dumps(forest)) / 3
+
+
+# Files of each version, with what the forest in them answers.
+
+
+def test_there_is_a_file_of_this_format():
+    assert f"format_{FORMAT}.cqrf" in {path.name for path in RELEASED.iterdir()}
+
+
+@pytest.mark.parametrize("path", sorted(RELEASED.glob("*.cqrf")), ids=lambda path: path.stem)
+def test_a_file_of_every_version_loads_for_ever(path):
+    forest = CensoredQuantileForest.load(path)
+    expected = json.loads(path.with_suffix(".json").read_text())
+    X = load_pbc(as_frame=True).X.iloc[: len(expected["quantiles"])]
+    found = forest.predict(X, expected["levels"], unidentified="clip")
+    np.testing.assert_allclose(found, expected["quantiles"], rtol=1e-9)
+    np.testing.assert_allclose(forest.score_oob(), expected["score_oob"], rtol=1e-9)
+
+
+# Files that are none.
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """The bytes of a small sound file, with every section in use."""
+    frame, y = make_frame(60)
+    rng = np.random.default_rng(0)
+    time = y["time"] * np.where(frame["colour"] == "red", 20, 1)
+    y = censored(time, y["event"], np.where(rng.random(60) < 0.5, -np.inf, time / 2))
+    forest = fit(
+        frame,
+        y,
+        n_estimators=4,
+        max_features=1,
+        min_samples_leaf=1,
+        min_samples_split=2,
+        fit_settings={"sample_weight": rng.random(60), "groups": np.arange(60) // 2},
+    )
+    path = tmp_path_factory.mktemp("good") / "model.cqrf"
+    forest.save(path)
+    data = path.read_bytes()
+    _, sections = take_apart(data)
+    assert [name for name in sections if not sections[name]] == []
+    return data
+
+
+def take_apart(data):
+    _, _, header_length, _ = PREAMBLE.unpack_from(data)
+    header = json.loads(data[PREAMBLE.size :][:header_length])
+    sections, at = {}, PREAMBLE.size + header_length + -header_length % 8
+    for name, length in header["sections"].items():
+        sections[name] = data[at : at + length]
+        at += length + -length % 8
+    assert at == len(data) - 32
+    return header, sections
+
+
+def put_together(header, sections, *, written_format=FORMAT):
+    """A file with a right length and a right checksum, whatever is in it."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    body = b"".join(part + bytes(-len(part) % 8) for part in (text, *sections.values()))
+    length = PREAMBLE.size + len(body) + 32
+    data = PREAMBLE.pack(MARK, written_format, len(text), length) + body
+    return data + hashlib.sha256(data).digest()
+
+
+def forge(data, name, change):
+    """The file with one section changed, its length in the header too."""
+    header, sections = take_apart(data)
+    array = np.frombuffer(sections[name], SECTIONS[name] or "u1").copy()
+    changed = change(array)
+    sections[name] = (array if changed is None else np.asarray(changed, array.dtype)).tobytes()
+    header["sections"][name] = len(sections[name])
+    return put_together(header, sections)
+
+
+def load_bytes(data, tmp_path):
+    path = tmp_path / "forged.cqrf"
+    path.write_bytes(data)
+    return CensoredQuantileForest.load(path)
+
+
+def refused(data, tmp_path, match=None):
+    with pytest.raises(ModelFileError, match=match) as caught:
+        load_bytes(data, tmp_path)
+    assert str(tmp_path / "forged.cqrf") in str(caught.value)
+
+
+def test_the_tools_of_these_tests_make_files_that_load(good, tmp_path):
+    assert_same_forest(
+        load_bytes(good, tmp_path),
+        load_bytes(forge(good, "time", lambda array: None), tmp_path),
+        make_frame()[0],
+    )
+
+
+def test_a_file_cut_short_anywhere_is_refused(good, tmp_path):
+    for length in [*range(0, 200), *range(200, len(good), 97), len(good) - 1]:
+        refused(good[:length], tmp_path)
+    refused(good + b"\0", tmp_path, "added to")
+
+
+def test_every_flipped_bit_is_noticed(good, tmp_path):
+    rng = np.random.default_rng(0)
+    places = [*range(PREAMBLE.size * 8), *rng.integers(0, 8 * len(good), 1500)]
+    for bit in places:
+        data = bytearray(good)
+        data[bit // 8] ^= 1 << (bit % 8)
+        refused(bytes(data), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x93", MARK, MARK + bytes(16), b"time,event\n3,1\n" * 9, pickle.dumps([1])]
+)
+def test_other_files_are_refused(data, tmp_path):
+    refused(data, tmp_path)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        CensoredQuantileForest.load(tmp_path / "none")
+    with pytest.raises(ModelFileError, match="not a file"):
+        CensoredQuantileForest.load("/dev/zero")
+    with pytest.raises(IsADirectoryError):
+        CensoredQuantileForest.load(tmp_path)
+
+
+def test_a_file_of_a_newer_format_says_so(good, tmp_path):
+    header, sections = take_apart(good)
+    refused(put_together(header, sections, written_format=FORMAT + 1), tmp_path, "Upgrade cqrf")
+    header["settings"]["patience"] = 3
+    refused(put_together(header, sections), tmp_path, "patience.*Upgrade cqrf")
+
+
+def set_to(place, value):
+    def change(array):
+        array[place] = value
+
+    return change
+
+
+def swap_first_two(array):
+    array[[0, 1]] = array[[1, 0]]
+
+
+HOSTILE_SECTIONS = {
+    "time that is NaN": ("time", set_to(3, np.nan)),
+    "time that is infinite": ("time", set_to(-1, np.inf)),
+    "time out of order": ("time", set_to(0, 1e9)),
+    "one time less": ("time", lambda a: a[:-1]),
+    "event that is 2": ("event", set_to(0, 2)),
+    "no event": ("event", lambda a: a * 0),
+    "order with a row twice": ("order", lambda a: np.where(a == 5, 6, a)),
+    "order beyond the rows": ("order", set_to(0, 60)),
+    "order below the rows": ("order", set_to(0, -1)),
+    "unit beyond the units": ("unit_of_row", set_to(0, 30)),
+    "unit below none": ("unit_of_row", set_to(0, -2)),
+    "half of the units": ("unit_of_row", lambda a: a[:30]),
+    "code of no bin": ("codes", set_to(0, 254)),
+    "codes of one row more": ("codes", lambda a: np.append(a, a[:9])),
+    "negative weight": ("weight", set_to(0, -1)),
+    "weight that is NaN": ("weight", set_to(0, np.nan)),
+    "entry after the time": ("entry", set_to(0, 1e9)),
+    "entry that is NaN": ("entry", set_to(0, np.nan)),
+    "more edges than bins": ("n_edges", set_to(0, 255)),
+    "edges for a category": ("n_edges", set_to(5, 1)),
+    "edges that fall": ("edges", swap_first_two),
+    "edge that is infinite": ("edges", set_to(0, -np.inf)),
+    "one edge less": ("edges", lambda a: a[:-1]),
+    "unknown kind": ("kinds", set_to(0, 4)),
+    "category without its levels": ("kinds", set_to(5, 0)),
+    "levels of a number": ("n_levels", set_to(0, 1)),
+    "too many levels": ("n_levels", set_to(5, 255)),
+    "text longer than it is": ("text_lengths", set_to(0, 2**32 - 1)),
+    "labels out of order": ("text", lambda a: a[::-1]),
+    "text that is none": ("text", set_to(0, 255)),
+    "tree without nodes": ("n_nodes", set_to(0, 0)),
+    "tree of 4 billion nodes": ("n_nodes", set_to(0, 2**32 - 1)),
+    "tree that takes a node of the next": ("n_nodes", lambda a: a + np.array([2, -2, 0, 0])),
+    "split on a feature there is not": ("split_on", set_to(0, 10)),
+    "root that is a leaf": ("split_on", set_to(0, 9)),
+    "last leaf split": ("split_on", set_to(-1, 0)),
+    "number split as a category": ("split_on", lambda a: np.where(a == 0, 5, a)),
+    "code too few": ("split_code", lambda a: a[:-1]),
+    "missing bits too few": ("missing_left", lambda a: a[:-1]),
+    "subset too few": ("subsets", lambda a: a[:-4]),
+    "empty leaf": ("leaves", set_to(0, 0)),
+    "leaf that never ends": ("leaves", lambda a: a * 0 + 255),
+    "leaf row beyond the table": ("leaves", set_to(1, 61)),
+    "leaf larger than all": ("leaves", lambda a: np.append([255, 255, 255, 255, 7], a)),
+    "leaves cut short": ("leaves", lambda a: a[:-1]),
+    "leaves with more behind": ("leaves", lambda a: np.append(a, [1, 1])),
+    "importance that is NaN": ("importance", set_to(0, np.nan)),
+    "negative importance": ("importance", set_to(0, -1)),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_SECTIONS)
+def test_hostile_numbers_with_a_right_checksum_are_refused(case, good, tmp_path):
+    name, change = HOSTILE_SECTIONS[case]
+    refused(forge(good, name, change), tmp_path, "does not hold a forest")
+
+
+HOSTILE_HEADERS = {
+    **{
+        f"{name} is {value}": {name: value}
+        for name in ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows", "n_units")
+        for value in (0, -1, 1, 2**31, 2**61, 2**70, 1.0, "60", None, True)
+        if (name, value) != ("n_units", 1)
+    },
+    "more draws than units": {"size": 31},
+    "no draw": {"size": 0},
+    "a bootstrap of 2**60": {"size": 2**60, "bootstrap": True},
+    "a bootstrap of a million": {"size": 10**6, "bootstrap": True},
+    "bags of more than half": {"bag_size": 2, "size": 16},
+    "bags of nothing": {"bag_size": 0},
+    "honest as a number": {"honest": 1},
+    "named as text": {"named": "yes"},
+    "no names": {"named": False},
+    "seed below 0": {"seed": -1},
+    "seed of 100 digits": {"seed": 10**100},
+    "censoring to the middle": {"censoring": "middle"},
+    "censoring from the left with entries": {"censoring": "left"},
+    "settings as a list": {"settings": []},
+    "a setting within a setting": {"settings": {"n_jobs": {"a": 1}}},
+    "sections as a list": {"sections": [["time", 480]]},
+    "no sections": {"sections": {}},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_HEADERS)
+def test_hostile_headers_with_a_right_checksum_are_refused(case, good, tmp_path):
+    header, sections = take_apart(good)
+    header.update(HOSTILE_HEADERS[case])
+    refused(put_together(header, sections), tmp_path, "does not hold a forest")
+
+
+@pytest.mark.parametrize("name", ["n_rows", "seed", "settings", "sections"])
+def test_a_header_without_a_name_is_refused(name, good, tmp_path):
+    header, sections = take_apart(good)
+    del header[name]
+    refused(put_together(header, sections), tmp_path, name)
+
+
+@pytest.mark.parametrize("length", [-8, 2**40, 1.5, None, 7])
+def test_sections_of_impossible_length_are_refused(length, good, tmp_path):
+    header, sections = take_apart(good)
+    header["sections"]["time"] = length
+    refused(put_together(header, sections), tmp_path, "time|sections")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"\xff\xfe",
+        b"[" * 60000,
+        b'{"n_rows": NaN}',
+        b'{"n_rows": ' + b"9" * 60000 + b"}",
+        b'{"' + b"a" * 70000 + b'": 1}',
+    ],
+)
+def test_a_header_that_is_no_object_is_refused(text, tmp_path):
+    refused(put_together(text, {}), tmp_path, "header")
+
+
+def test_a_header_longer_than_the_file_is_refused(tmp_path):
+    data = PREAMBLE.pack(MARK, FORMAT, 2**32 - 1, PREAMBLE.size + 32)
+    refused(data + hashlib.sha256(data).digest(), tmp_path, "header")
+    data = PREAMBLE.pack(MARK, FORMAT, 2**16, PREAMBLE.size + 32)
+    refused(data + hashlib.sha256(data).digest(), tmp_path, "header")
+
+
+def test_a_file_that_claims_to_be_huge_is_not_read(tmp_path):
+    path = tmp_path / "forged.cqrf"
+    with path.open("wb") as file:
+        file.write(PREAMBLE.pack(MARK, FORMAT, 100, 2**40))
+        file.truncate(2**36)  # without a byte on disk
+    with pytest.raises(ModelFileError, match="cut short"):
+        CensoredQuantileForest.load(path)
+
+
+MEASURE_LOAD = """
+import resource, sys
+from cqrf import CensoredQuantileForest, ModelFileError
+
+sound, *hostile = sys.argv[1:]
+CensoredQuantileForest.load(sound)
+for path in hostile:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        CensoredQuantileForest.load(path)
+        print("loaded", path)
+    except ModelFileError:
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_refused_file_costs_less_than_twice_its_size(good, tmp_path):
+    """The last byte of large sections is wrong, so that everything before it was read."""
+    X, y, _, _ = make_aft(60_000, n_features=5, random_state=0)
+    forest = CensoredQuantileForest(criterion="variance", honest=False, random_state=0, n_jobs=2)
+    forest.set_params(n_estimators=300).fit(X, y)
+    forest.save(tmp_path / "large")
+    (tmp_path / "small").write_bytes(good)
+    data = (tmp_path / "large").read_bytes()
+    paths = [tmp_path / "small"]
+    for name, change in {
+        "leaves": lambda a: np.append(a[:-1], 255),
+        "split_on": set_to(-1, 0),
+        "importance": set_to(-1, np.nan),
+        "codes": set_to(-1, 254),
+    }.items():
+        paths.append(tmp_path / name)
+        paths[-1].write_bytes(forge(data, name, change))
+    assert len(data) > 20e6
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE_LOAD, *map(str, paths)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    grown = [int(line) * 1024 for line in run.stdout.split()]
+    assert len(grown) == 4
+    assert max(grown) < 2 * len(data)
+
+
+# Writing.
+
+
+SAVE_FOR_EVER = """
+import sys
+import numpy as np
+from cqrf import CensoredQuantileForest
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(3000, 5))
+forests = [
+    CensoredQuantileForest(n_estimators=300, random_state=seed).fit(X, np.exp(X[:, 0]))
+    for seed in range(2)
+]
+forests[0].save(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for forest in forests:
+        forest.save(sys.argv[1])
+"""
+
+
+def test_a_process_killed_while_it_saves_leaves_a_whole_model(tmp_path):
+    path = tmp_path / "m.cqrf"
+    rng = np.random.default_rng(0)
+    parts = 0
+    for _ in range(12):
+        program = [sys.executable, "-c", SAVE_FOR_EVER, str(path)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as run:
+            assert run.stdout.readline().strip() == "ready"
+            time.sleep(rng.uniform(0.0, 0.1))
+            run.send_signal(signal.SIGKILL)
+        assert CensoredQuantileForest.load(path).random_state in (0, 1)
+        parts += len([other for other in tmp_path.iterdir() if other != path])
+    assert parts > 0, "no kill fell into a write: the test shows nothing"
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    X, y = make_table()
+    path = tmp_path / "m.cqrf"
+    fit(X, y).save(path)
+    before = path.read_bytes()
+
+    def no_space(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        fit(X, y, random_state=4).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_and_permissions_stay(tmp_path):
+    X, y = make_table()
+    real, link = tmp_path / "real.cqrf", tmp_path / "link.cqrf"
+    fit(X, y).save(real)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o666 & ~mask
+    real.chmod(0o640)
+    link.symlink_to(real)
+    fit(X, y, random_state=4).save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert CensoredQuantileForest.load(real).random_state == 4
+    assert read_model_file(link).settings["random_state"] == 4
+
+
+def test_the_layout_is_as_documented(good):
+    mark, written_format, header_length, length = struct.unpack_from("<8sIIQ", good)
+    assert (mark, written_format, length) == (MARK, FORMAT, len(good))
+    assert good[-32:] == hashlib.sha256(good[:-32]).digest()
+    assert json.loads(good[24 : 24 + header_length])["n_rows"] == 60
