@@ -36,6 +36,7 @@ JOINERS = (
     "model",
     "packing",
     "model_file",
+    "memory",
     "estimator",
     "calibration",
     "conformal",

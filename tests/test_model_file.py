@@ -501,7 +501,7 @@ def test_a_refused_file_costs_less_than_twice_its_size(good, tmp_path):
         "leaves": lambda a: np.append(a[:-1], 255),
         "split_on": set_to(-1, 0),
         "importance": set_to(-1, np.nan),
-        "codes": set_to(-1, 254),
+        "order": set_to(-1, -1),
     }.items():
         paths.append(tmp_path / name)
         paths[-1].write_bytes(forge(data, name, change))

@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf.arguments import read_choice, read_count, read_flag, read_floats, read_fraction
 from cqrf.curves import StepCurves
+from cqrf.forest import Growing
 from cqrf.growing.tree import grow_nodes
+from cqrf.memory import MemoryEstimate, estimate
 from cqrf.model import Queries, fit_model
 from cqrf.model_file import ModelFileError, Saved, read_model_file, write_model_file
 from cqrf.quantiles import QuantileSolver, read_levels
-from cqrf.settings import read_bins, read_growing
+from cqrf.settings import read_bins, read_growing, read_sample_size
 from cqrf.table import read_table
 from cqrf.target import read_target
 from cqrf.uncertainty import confidence_width
@@ -186,16 +188,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         named = clone(self)  # receives the names, so that a failed fit leaves ours alone
         matrix, columns = read_table(named, X)
         self._solver(censoring).check_neighbors(len(matrix))
-        growing = read_growing(
-            criterion=self.criterion,
-            split_quantiles=self.split_quantiles,
-            max_features=self.max_features,
-            max_depth=self.max_depth,
-            min_samples_split=self.min_samples_split,
-            min_samples_leaf=self.min_samples_leaf,
-            min_child_fraction=self.min_child_fraction,
-            n_features=matrix.shape[1],
-        )
+        growing = self._growing(matrix.shape[1])
         if self.verbose and not grow_nodes.signatures:
             print(
                 "preparing the kernels: compiled at the first fit ever, then read from a cache",
@@ -407,6 +400,33 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         predicted = self.predict_oob(SCORE_QUANTILES, unidentified="clip")
         return self.model_.skill_in_training(predicted, np.array(SCORE_QUANTILES))
 
+    def estimate_memory(self, n: int, p: int) -> MemoryEstimate:
+        """Memory that ``fit`` will need for n rows of p features, in bytes.
+
+        ``fit`` is its peak, on top of X and y, for X that is an array of floats; a frame, or an
+        array of another type, is turned into one, which takes up to 16 n p bytes more. ``model``
+        is what the fitted forest keeps. A table that is mostly ties, or nearly all censored,
+        gives smaller trees, and so does one in groups of many rows.
+
+        Returns
+        -------
+        MemoryEstimate
+            Named tuple of ``fit`` and ``model``.
+        """
+        n, p = read_count("n", n, 1), read_count("p", p, 1)
+        bootstrap = read_flag("bootstrap", self.bootstrap)
+        bag_size = read_count("bag_size", self.bag_size, 1)
+        return estimate(
+            n,
+            p,
+            n_trees=read_count("n_estimators", self.n_estimators, 1),
+            size=read_sample_size(self.max_samples, n, bootstrap, bag_size=bag_size),
+            honest=read_flag("honest", self.honest),
+            growing=self._growing(p),
+            max_bins=read_bins(self.max_bins),
+            n_jobs=self.n_jobs,
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted forest to a file, whole or not at all.
 
@@ -447,6 +467,18 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         # not reach the .5 that scikit-learn's checks want of a regressor.
         tags.regressor_tags.poor_score = True
         return tags
+
+    def _growing(self, n_features: int) -> Growing:
+        return read_growing(
+            criterion=self.criterion,
+            split_quantiles=self.split_quantiles,
+            max_features=self.max_features,
+            max_depth=self.max_depth,
+            min_samples_split=self.min_samples_split,
+            min_samples_leaf=self.min_samples_leaf,
+            min_child_fraction=self.min_child_fraction,
+            n_features=n_features,
+        )
 
     def _solver(self, censoring: str) -> QuantileSolver:
         return QuantileSolver(

@@ -128,9 +128,13 @@ def grow_forest(
     batches: Iterable[Any] = in_threads(grow_trees, tasks, n_jobs)
     if progress is not None:
         batches = progress(iter(batches), len(tasks))
-    parts, gains = zip(*batches, strict=True)
-    trees = Trees(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    return join_trees(trees, rows.categorical, np.concatenate(gains).sum(axis=0))
+    fields: list[list[NDArray[Any]]] = [[] for _ in range(len(Trees._fields) + 1)]
+    for part, gains in batches:
+        for field, array in zip(fields, (*part, gains), strict=True):
+            field.append(array)
+    # From the back, so that no field is held twice for longer than it takes to join it.
+    *trees, gains = reversed([np.concatenate(fields.pop()) for _ in range(len(fields))])
+    return join_trees(Trees(*trees), rows.categorical, gains.sum(axis=0))
 
 
 def power_of_two(x: float) -> float:
@@ -330,18 +334,26 @@ def join_trees(
     )
 
 
-def number_nodes(feature: NDArray[np.int32], n_nodes: NDArray[np.int32]) -> NDArray[np.int64]:
+@kernel
+def number_nodes(feature, n_nodes):
     """Left child of every node, and for a leaf its number, of trees that stand level by level.
 
     In such a tree the i-th node that is split has its children at 1 + 2 i and 2 + 2 i. The trees
     before the t-th have s splits together and thus t + 2 s nodes: the k-th split of the whole
     forest, in tree t, has its left child at t + 2 k + 1.
     """
-    is_leaf = feature == LEAF
-    tree = np.repeat(np.arange(len(n_nodes)), n_nodes)
-    n_split = np.cumsum(~is_leaf)
-    n_leaves = np.arange(1, len(feature) + 1) - n_split
-    return np.where(is_leaf, n_leaves - 1, tree + 2 * n_split - 1)
+    left = np.empty(feature.shape[0], np.int64)
+    node, n_splits, n_leaves = 0, 0, 0
+    for tree in range(n_nodes.shape[0]):
+        for _ in range(n_nodes[tree]):
+            if feature[node] == LEAF:
+                left[node] = n_leaves
+                n_leaves += 1
+            else:
+                left[node] = tree + 2 * n_splits + 1
+                n_splits += 1
+            node += 1
+    return left
 
 
 def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

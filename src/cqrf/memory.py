@@ -1,0 +1,68 @@
+"""Memory: what a fit will need, told before it begins."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from joblib import effective_n_jobs
+
+from cqrf.binning import EDGE_SAMPLE
+from cqrf.forest import Growing
+
+# Rows in a leaf, as a share of the smallest node that may be split: nodes are split anywhere, so
+# that leaves are of all sizes below it. Measured over criteria and node sizes.
+LEAF_SHARE = 0.6
+# Of the rows expected in a leaf, so many decide whether there is any: leaves differ in size.
+FILLING_SHARE = 0.75
+
+NODE_BYTES = 4 + 4 + 1 + 8  # feature, code, missing_left, left
+GROWN_NODE_BYTES = 4 + 4 + 1  # the same while trees wait to be joined
+LEAF_BYTES, GROWN_LEAF_BYTES = 8, 4  # offset, size
+ROW_BYTES = 8 + 1 + 4 + 4  # time, event, order, unit
+READING_BYTES = 32  # a row's target while it is read and sorted
+TREE_ROW_BYTES = 64  # a row of a tree while it grows, beside its codes
+FIXED_BYTES = 4_000_000
+
+
+class MemoryEstimate(NamedTuple):
+    """Bytes: at the peak of a fit, above the caller's own data, and of the model it leaves."""
+
+    fit: int
+    model: int
+
+
+def estimate(
+    n: int,
+    n_features: int,
+    *,
+    n_trees: int,
+    size: int,
+    honest: bool,
+    growing: Growing,
+    max_bins: int,
+    n_jobs: int | None,
+) -> MemoryEstimate:
+    """Memory of a forest of so many trees on ``size`` of n rows each."""
+    split_rows = size // 2 if honest else size
+    leaf_rows = size - split_rows if honest else size
+    leaf_size = LEAF_SHARE * max(growing.min_samples_split, 2 * growing.min_samples_leaf)
+    leaves = max(1.0, split_rows / max(leaf_size, growing.min_samples_leaf))
+    if honest:
+        leaves *= 1.0 - math.exp(-FILLING_SHARE * leaf_rows / leaves)
+    most_by_depth = 2.0 ** min(growing.max_depth, 60)
+    most_by_bins = float(max_bins) ** min(n_features, 8)
+    leaves = max(1.0, min(leaves, most_by_depth, most_by_bins))
+    nodes = 2 * leaves - 1
+
+    forest = n_trees * (NODE_BYTES * nodes + LEAF_BYTES * leaves + 4 * leaf_rows)
+    grown = n_trees * (GROWN_NODE_BYTES * nodes + GROWN_LEAF_BYTES * leaves + 4 * leaf_rows)
+    codes = n * n_features
+    model = forest + codes + ROW_BYTES * n
+
+    sampled = EDGE_SAMPLE * n_features * 8 if n > EDGE_SAMPLE else 0
+    sorting = effective_n_jobs(n_jobs) * min(n, EDGE_SAMPLE) * 8 * 4
+    growing_now = effective_n_jobs(n_jobs) * (size * (n_features + TREE_ROW_BYTES) + 8 * n)
+    peak_before = READING_BYTES * n + max(sampled + sorting, 2 * codes)
+    peak_of_trees = model + grown + growing_now
+    return MemoryEstimate(round(max(peak_before, peak_of_trees) + FIXED_BYTES), round(model))
