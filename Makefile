@@ -3,11 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CASES := 20000
+FILES := 100000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types format clean
+.PHONY: help demo test fuzz lint types format clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -17,6 +19,10 @@ demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it 
 
 test: $(VENV)/.with-test  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+fuzz: $(VENV)/.with-test  ## Check 20 000 random forests and 100 000 damaged model files (ten minutes)
+	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) \
+		$(BIN)/python -m pytest -n 2 -rP tests/reliability/test_fuzz.py
 
 lint: $(VENV)/.with-dev  ## Check style and formatting
 	@$(BIN)/ruff check .

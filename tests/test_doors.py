@@ -1,4 +1,4 @@
-"""The doors to the outside: the demo, the pictures, the README's words and code."""
+"""The doors to the outside: the demo, the README's words and code."""
 
 import doctest
 import importlib
@@ -8,16 +8,12 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from cqrf import CensoredQuantileForest, censored
-from cqrf.calibration import assess_calibration
-from cqrf.datasets import make_aft
-from cqrf.plots import plot_calibration, plot_quantile_fan, plot_survival
+from cqrf import CensoredQuantileForest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -69,60 +65,3 @@ def test_examples_in_docstrings(module):
     found = doctest.testmod(importlib.import_module(f"cqrf.{module}"))
     assert found.attempted > 0
     assert found.failed == 0
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    data = make_aft(200, 3, censoring_rate=0.3, random_state=0)
-    return CensoredQuantileForest(n_estimators=30, random_state=0).fit(data.X, data.y), data.X
-
-
-def test_survival_plot_marks_quantiles_and_where_sight_ends(fitted):
-    forest, X = fitted
-    ax = plot_survival(forest, X[:3], quantiles=[0.25, 0.5], labels=["a", "b", "c"])
-    marks = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 2]
-    np.testing.assert_array_equal(
-        [line.get_xdata() for line in marks],
-        forest.predict(X[:3], [0.25, 0.5], unidentified="nan"),
-    )
-    open_ends = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    hidden = sum(curve.values[-1] > 0 for curve in forest.predict_survival(X[:3]))
-    assert len(open_ends) == hidden > 0
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "c"]
-    plt.close("all")
-
-
-def test_survival_plot_of_left_censored_and_of_flat_curves():
-    data = make_aft(200, 3, censoring_rate=0.5, random_state=0)
-    mirrored = censored(-data.y["time"], data.y["event"])
-    left = CensoredQuantileForest(n_estimators=30, random_state=0, censoring="left")
-    ax = plot_survival(left.fit(data.X, mirrored), data.X[:3])
-    assert [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    once = censored(np.arange(1.0, 201.0), np.arange(200) == 0)
-    plot_survival(CensoredQuantileForest(n_estimators=1).fit(data.X, once), data.X[:2])
-    plt.close("all")
-
-
-def test_calibration_plot_shows_the_curve_its_band_and_the_diagonal(fitted):
-    forest, _ = fitted
-    calibration = assess_calibration(forest)
-    ax = plot_calibration(calibration)
-    diagonal, curve = ax.lines
-    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
-    np.testing.assert_array_equal(curve.get_ydata(), calibration.observed)
-    assert f"{calibration.distance:.3f}" in curve.get_label()
-    assert len(ax.collections) == 1
-    plt.close("all")
-
-
-def test_quantile_fan_draws_one_line_a_level_on_the_axes_given(fitted):
-    forest, X = fitted
-    _, own = plt.subplots()
-    ax = plot_quantile_fan(forest, X, 0, quantiles=[0.1, 0.5], ax=own)
-    assert ax is own
-    assert len(ax.lines) == 2
-    order = np.argsort(X[:, 0])
-    np.testing.assert_array_equal(
-        ax.lines[1].get_ydata(), forest.predict(X[order], 0.5, unidentified="nan")
-    )
-    plt.close("all")

@@ -40,7 +40,9 @@ JOINERS = (
     "estimator",
     "calibration",
     "conformal",
+    "evaluation",
     "tuning",
+    "inspection",
 )  # import rooms, and no door
 DOORS = ("plots", "datasets", "demo", "cli", "report", "study", "dask")
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from cqrf.arguments import read_count, read_fraction
 from cqrf.curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.target import Target, oriented, read_sample_weight, read_target
+from cqrf.target import Target, read_sample_weight, read_target
 
 LEVELS = np.arange(1, 100) / 100
 
@@ -99,12 +99,9 @@ def assess_calibration(
     if X is None:
         if sample_weight is not None:
             raise ValueError("sample_weight goes with X and y; out of bag, the fit's count.")
-        rows = np.argsort(model.order)
-        stored = Target(oriented(model.rows.time, model.censoring), model.rows.event, model.entry)
-        target = stored.take(rows)
+        target, weight = model.training_rows()
         curves = forest.predict_survival_oob()
         assert isinstance(curves, StepCurves)
-        weight = np.ones(len(rows)) if model.rows.weight is None else model.rows.weight[rows]
         known = np.diff(curves.offsets) > 0  # in some tree out of bag
     else:
         target = read_target(y)
@@ -123,7 +120,7 @@ def assess_calibration(
             "no row can be judged: none is out of bag. Fit with max_samples below 1, or with "
             "bootstrap=True."
         )
-    weight = np.asarray(weight, np.float64)[kept]
+    weight = weight[kept]
     return compare(
         transformed.take(kept),
         weight / weight.mean(),

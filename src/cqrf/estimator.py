@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from cqrf.forest import Growing
 from cqrf.growing.tree import grow_nodes
 from cqrf.memory import MemoryEstimate, estimate
 from cqrf.model import Queries, fit_model
-from cqrf.model_file import ModelFileError, Saved, read_model_file, write_model_file
+from cqrf.model_file import ModelFileError, Saved, are_notes, read_model_file, write_model_file
 from cqrf.quantiles import QuantileSolver, read_levels
 from cqrf.settings import read_bins, read_growing, read_sample_size
 from cqrf.table import read_table
@@ -213,6 +213,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             verbose=bool(self.verbose),
         )
         self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.pop("notes_", None)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(named, name):
                 setattr(self, name, getattr(named, name))
@@ -427,17 +428,27 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
         """Write the fitted forest to a file, whole or not at all.
 
         The file holds numbers and JSON, no code: it can be read without trusting whoever wrote
         it. It does hold the training data, features rounded to bins; keep it as you keep these.
+
+        Parameters
+        ----------
+        path : str or path
+        notes : mapping of str to str, optional
+            Texts to keep with the forest, such as where the data came from; :meth:`load` gives
+            them back as ``notes_``.
         """
         check_is_fitted(self)
+        kept = getattr(self, "notes_", {}) if notes is None else notes
+        if not are_notes(kept):
+            raise ValueError(f"notes must be texts by name; found {notes!r}.")
         settings = {name: plain_setting(name, x) for name, x in self.get_params().items()}
         names = getattr(self, "feature_names_in_", None)
         named = None if names is None else [str(name) for name in names]
-        write_model_file(path, Saved(self.model_, settings, named))
+        write_model_file(path, Saved(self.model_, settings, named, dict(kept)))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CensoredQuantileForest:
@@ -455,6 +466,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             )
         forest = cls(**saved.settings)
         forest.model_ = saved.model
+        forest.notes_ = saved.notes
         forest.n_features_in_ = len(saved.model.edges)
         if saved.names is not None:
             forest.feature_names_in_ = np.array(saved.names, dtype=object)

@@ -23,6 +23,7 @@ ROW_BYTES = 8 + 1 + 4 + 4  # time, event, order, unit
 READING_BYTES = 32  # a row's target while it is read and sorted
 TREE_ROW_BYTES = 64  # a row of a tree while it grows, beside its codes
 FIXED_BYTES = 4_000_000
+UNUSED = 1.1  # memory of many small arrays that is free, but not given back
 
 
 class MemoryEstimate(NamedTuple):
@@ -64,5 +65,7 @@ def estimate(
     sorting = effective_n_jobs(n_jobs) * min(n, EDGE_SAMPLE) * 8 * 4
     growing_now = effective_n_jobs(n_jobs) * (size * (n_features + TREE_ROW_BYTES) + 8 * n)
     peak_before = READING_BYTES * n + max(sampled + sorting, 2 * codes)
-    peak_of_trees = model + grown + growing_now
-    return MemoryEstimate(round(max(peak_before, peak_of_trees) + FIXED_BYTES), round(model))
+    # What grew the last trees is free, in part, once they are joined.
+    peak_of_trees = model - forest + grown + max(growing_now, forest + growing_now / 2)
+    peak = max(peak_before, UNUSED * peak_of_trees) + FIXED_BYTES
+    return MemoryEstimate(round(peak), round(model))

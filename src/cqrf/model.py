@@ -64,6 +64,13 @@ class Model:
         """Times and events by rank, oriented to the right."""
         return Target(self.rows.time, self.rows.event, self.entry)
 
+    def training_rows(self) -> tuple[Target, NDArray[np.float64]]:
+        """Target and weights of the training rows, as they stood in the table."""
+        back = np.argsort(self.order)
+        time = oriented(self.rows.time, self.censoring)
+        weight = np.ones(len(back)) if self.rows.weight is None else self.rows.weight[back]
+        return Target(time, self.rows.event, self.entry).take(back), np.asarray(weight, np.float64)
+
     def queries(self, matrix: NDArray[Any], n_jobs: int | None = None) -> Queries:
         """Queries from the rows of a matrix."""
         return Queries(np.ascontiguousarray(encode(matrix, self.edges, n_jobs).T))
@@ -301,6 +308,7 @@ def fit_model(
     """Grow the forest of a table."""
     check_consistent_length(matrix, target.time)
     n = len(matrix)
+    check_n_rows(n)
     weight = None if sample_weight is None else relative_weight(sample_weight, n)
     counts = np.ones(n, dtype=bool) if weight is None else weight > 0
     if not target.event[counts].any():
@@ -333,6 +341,13 @@ def fit_model(
     progress = partial(show_progress, total=n_trees) if verbose else None
     forest = grow_forest(rows, sampling, growing, n_trees, seed, n_jobs, progress)
     return Model(columns, edges, forest, rows, ranked.entry, order, sampling, seed, censoring)
+
+
+def check_n_rows(n: int) -> None:
+    """Refuse a table whose rows cannot be numbered in 32 bits."""
+    most = np.iinfo(np.int32).max
+    if n > most:
+        raise ValueError(f"X has {n} rows; a forest takes at most {most} rows: fit on a sample.")
 
 
 def relative_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float32] | None:

@@ -23,7 +23,7 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
@@ -92,11 +92,12 @@ class ModelFileError(ValueError):
 
 
 class Saved(NamedTuple):
-    """What a model file holds: the model, the estimator's settings, the names of its columns."""
+    """What a model file holds: the model, the estimator's settings, names of columns, notes."""
 
     model: Model
     settings: dict[str, Any]
     names: list[str] | None
+    notes: dict[str, str]
 
 
 def write_model_file(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -107,6 +108,7 @@ def write_model_file(path: str | os.PathLike[str], saved: Saved) -> None:
     header = {
         "cqrf": version("cqrf"),
         "settings": saved.settings,
+        "notes": saved.notes,
         "n_rows": len(model.order),
         "n_features": len(model.edges),
         "n_trees": len(forest.roots),
@@ -121,8 +123,8 @@ def write_model_file(path: str | os.PathLike[str], saved: Saved) -> None:
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     if len(text) > MOST_HEADER_BYTES:
         raise ValueError(
-            f"the settings take {len(text)} bytes of JSON; a model file has room for "
-            f"{MOST_HEADER_BYTES}. Fit with fewer split_quantiles."
+            f"settings and notes take {len(text)} bytes of JSON; a model file has room for "
+            f"{MOST_HEADER_BYTES}. Give fewer split_quantiles, or shorter notes."
         )
     chunks = [text + _padding(len(text))]
     for array in arrays.values():
@@ -240,6 +242,7 @@ class _Reader:
             self._check(name, lambda x: type(x) is bool)
         self._check("censoring", lambda x: x in SIDES)
         self._check("settings", _are_settings)
+        self._check("notes", are_notes)
         self._check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
         self.n, self.p = header["n_rows"], header["n_features"]
         self.sections = self._cut(body)
@@ -283,7 +286,7 @@ class _Reader:
             censoring=header["censoring"],
         )
         names = texts[: self.p] if header["named"] else None
-        return Saved(model, header["settings"], names)
+        return Saved(model, header["settings"], names, header["notes"])
 
     def _check(self, name: str, is_right: Callable[[Any], bool]) -> None:
         if name not in self.header or not is_right(self.header[name]):
@@ -495,6 +498,13 @@ def _are_settings(settings: Any) -> bool:
         or (isinstance(value, float) and math.isfinite(value))
         or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
         for value in settings.values()
+    )
+
+
+def are_notes(notes: Any) -> bool:
+    """Whether these are texts by name."""
+    return isinstance(notes, Mapping) and all(
+        isinstance(text, str) for text in (*notes.keys(), *notes.values())
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-STOPPED = 130
+from cqrf.cli.console import STOPPED, fail
 
 
 def list_experiments() -> None:
@@ -34,9 +33,9 @@ def run_experiments(
     """Run what is missing, draw, and write the page."""
     console = Console(stderr=True)
     if n_jobs == 0:
-        fail(console, "--jobs must be a number of threads, or -1 for one for each core; found 0")
+        fail("--jobs must be a number of threads, or -1 for one for each core; found 0")
     if find_spec("matplotlib") is None:
-        fail(console, "figures need matplotlib: pip install 'cqrf[plots]'")
+        fail("figures need matplotlib: pip install 'cqrf[plots]'")
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -47,7 +46,7 @@ def run_experiments(
     from cqrf.study.peers import have_peers
 
     if with_peers and not have_peers():
-        fail(console, "--peers needs both packages: pip install 'cqrf[bench]'")
+        fail("--peers needs both packages: pip install 'cqrf[bench]'")
     try:
         entries = find_entries(names)
         folder = Folder(out, Study(quick=quick, with_peers=with_peers, n_jobs=n_jobs))
@@ -55,9 +54,9 @@ def run_experiments(
         experiments = [entry.load() for entry in entries if entry.name not in left_out]
         n_missing = sum(len(folder.missing_units(experiment)) for experiment in experiments)
     except ValueError as error:
-        fail(console, str(error))
+        fail(str(error))
     if not experiments:
-        fail(console, f"{left_out[0]} needs both packages: pip install 'cqrf[bench]'")
+        fail(f"{left_out[0]} needs both packages: pip install 'cqrf[bench]'")
     for name in left_out:
         console.print(f"{name}: left out, it needs pip install 'cqrf[bench]'", markup=False)
     columns = (TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn())
@@ -75,11 +74,5 @@ def run_experiments(
         console.print("stopped; the same command goes on from here")
         raise typer.Exit(STOPPED) from None
     except OSError as error:
-        fail(console, f"{error.filename or out}: {error.strerror or error}")
+        fail(f"{error.filename or out}: {error.strerror or error}")
     print(f"{n_held} of {n_claims} claims hold: {out / 'README.md'}")
-
-
-def fail(console: Console, message: str) -> NoReturn:
-    """Say what is wrong, on one line, and end with code 2."""
-    console.print(f"cqrf: {message}", highlight=False, soft_wrap=True, markup=False)
-    raise typer.Exit(2)

@@ -24,7 +24,7 @@ from cqrf.forest import Forest
 from cqrf.model_file import FORMAT, MARK, PREAMBLE, SECTIONS, read_model_file
 
 LEVELS = [0.05, 0.5, 0.95]
-RELEASED = Path(__file__).parent / "data" / "models"
+RELEASED = Path(__file__).parents[1] / "data" / "models"
 
 
 def make_table(n=120, seed=0, n_features=5):
@@ -155,6 +155,20 @@ def test_a_generator_as_random_state_is_not_kept(tmp_path):
     loaded = CensoredQuantileForest.load(tmp_path / "m")
     assert loaded.random_state is None
     assert_same_forest(forest, loaded, X)
+
+
+def test_notes_are_kept(tmp_path):
+    X, y = make_table()
+    forest = fit(X, y)
+    forest.save(tmp_path / "m", notes={"source": "ward 3 <ä>"})
+    loaded = CensoredQuantileForest.load(tmp_path / "m")
+    assert loaded.notes_ == {"source": "ward 3 <ä>"}
+    loaded.save(tmp_path / "again")
+    assert CensoredQuantileForest.load(tmp_path / "again").notes_ == loaded.notes_
+    assert not hasattr(loaded.fit(X, y), "notes_")
+    for notes in ({"a": 1}, {1: "a"}, "text", {"a": "x" * 70000}):
+        with pytest.raises(ValueError, match="notes"):
+            forest.save(tmp_path / "m", notes=notes)
 
 
 def test_what_cannot_be_saved(tmp_path):
@@ -411,6 +425,7 @@ HOSTILE_HEADERS = {
     "censoring to the middle": {"censoring": "middle"},
     "censoring from the left with entries": {"censoring": "left"},
     "settings as a list": {"settings": []},
+    "notes of numbers": {"notes": {"a": 1}},
     "a setting within a setting": {"settings": {"n_jobs": {"a": 1}}},
     "sections as a list": {"sections": [["time", 480]]},
     "no sections": {"sections": {}},

@@ -1,0 +1,104 @@
+"""Evaluation: how good a forest is, by every measure at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from cqrf.calibration import assess_calibration
+from cqrf.curves import StepCurves
+from cqrf.estimator import SCORE_QUANTILES, CensoredQuantileForest
+from cqrf.metrics import (
+    censored_quantile_loss,
+    concordance_index,
+    crps,
+    integrated_brier_score,
+)
+from cqrf.target import read_target
+
+BRIER_RANGE = (0.1, 0.9)  # of the times of the rows judged
+BRIER_TIMES = 50
+
+
+def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> dict[str, float]:
+    """Skill, concordance, Brier score, CRPS, quantile losses and calibration of a forest.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        Fitted.
+    X, y : table and target, optional
+        Rows the forest has not seen. Without them it is judged out of bag, on the rows it was
+        fitted to, less those that every tree has drawn.
+
+    Returns
+    -------
+    dict of float
+        ``rows``; ``skill`` over Kaplan-Meier; ``concordance`` (Harrell's, of the restricted
+        mean); ``integrated_brier_score`` between the 10th and the 90th percentile of the times;
+        ``crps`` and ``loss_0.25``, ``loss_0.5``, ``loss_0.75``, in units of time;
+        ``calibration_distance`` and ``calibration_p_value``. A measure that these rows cannot
+        give is NaN.
+    """
+    check_is_fitted(forest)
+    train, train_weight = forest.model_.training_rows()
+    if X is None:
+        test = train
+        predicted = forest.predict_oob(SCORE_QUANTILES, unidentified="clip")
+        curves = forest.predict_survival_oob()
+        weight = train_weight * ~np.isnan(predicted).any(axis=1)
+        predicted = np.nan_to_num(predicted)
+        skill, calibration = forest.score_oob(), assess_calibration(forest)
+    else:
+        test = read_target(y)
+        predicted = forest.predict(X, SCORE_QUANTILES, unidentified="clip")
+        curves = forest.predict_survival(X)
+        weight = np.ones(len(test.time))
+        skill, calibration = forest.score(X, y), assess_calibration(forest, X, y)
+    assert isinstance(curves, StepCurves)
+    side = forest.model_.censoring
+    options: dict[str, Any] = {
+        "censoring": side,
+        "train_weight": train_weight,
+        "sample_weight": weight,
+    }
+    end = train.time.max() if side == "right" else train.time.min()
+    first, last = np.quantile(test.time[weight > 0], BRIER_RANGE)
+    times = np.linspace(first, last, BRIER_TIMES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of times beyond the horizon, left out
+        measured = {
+            "rows": float((weight > 0).sum()),
+            "skill": skill,
+            "concordance": _known(
+                concordance_index,
+                test,
+                curves.restricted_mean(float(end), side),
+                censoring=side,
+                sample_weight=weight,
+            ),
+            "integrated_brier_score": _known(
+                integrated_brier_score, train, test, curves, times, **options
+            ),
+            "crps": _known(crps, train, test, curves, **options),
+        }
+        losses = censored_quantile_loss(train, test, predicted, SCORE_QUANTILES, **options)
+    measured |= {
+        f"loss_{level}": float(loss) for level, loss in zip(SCORE_QUANTILES, losses, strict=True)
+    }
+    return measured | {
+        "calibration_distance": calibration.distance,
+        "calibration_p_value": calibration.p_value,
+    }
+
+
+def _known(measure: Callable[..., float], *arguments: Any, **options: Any) -> float:
+    """The measure, or NaN if these rows cannot give it: no pair of times, say, to compare."""
+    try:
+        return float(measure(*arguments, **options))
+    except ValueError:
+        return np.nan

@@ -1,0 +1,516 @@
+"""The command line: from files to files, with errors on one line."""
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+from typer.testing import CliRunner
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.cli.app import app
+from cqrf.datasets import load_pbc
+
+PROGRAM = [sys.executable, "-c", "from cqrf.cli import main; main()"]
+ROLES = ["--time", "days", "--event", "status", "--event-value", "2"]
+FAST = ["--trees", "20", "--jobs", "1"]
+
+
+def make_frame(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "age": rng.normal(50, 9, n).round(1),
+            "height, cm": rng.integers(150, 190, n),
+            "colour": rng.choice(["red", "green", "blue"], n),
+            "treated": rng.choice([True, False], n),
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "age"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    risk = np.exp((frame["age"].fillna(50) - 50) / 9 + (frame["colour"] == "red"))
+    frame["days"] = rng.exponential(300 / risk).round(1) + 1
+    frame["status"] = rng.choice([0, 1, 2], n, p=[0.2, 0.1, 0.7])
+    return frame
+
+
+def make_forest(frame, **settings):
+    """What the command line should have fitted, by way of the library."""
+    settings = {"n_estimators": 20, "random_state": 0, **settings}
+    X = frame.drop(columns=["id", "days", "status"])
+    y = censored(frame["days"], frame["status"] == 2)
+    return CensoredQuantileForest(**settings).fit(X, y), X
+
+
+def call(*arguments, code=0, **settings):
+    done = CliRunner().invoke(app, [str(a) for a in arguments], **settings)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.output
+    return done
+
+
+def refused(*arguments, **settings):
+    """The one line that says what is wrong."""
+    done = call(*arguments, code=2, **settings)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("cqrf: ")]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.output
+    assert done.stdout == ""
+    return lines[0]
+
+
+@pytest.fixture
+def frame(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = make_frame()
+    frame.to_csv("data.csv", index=False)
+    return frame
+
+
+@pytest.fixture
+def fitted(frame):
+    call("fit", "data.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    return frame
+
+
+def write_as(frame, name):
+    match name.removesuffix(".gz").rsplit(".", 1)[1]:
+        case "csv":
+            frame.to_csv(name, index=False)
+        case "tsv":
+            frame.to_csv(name, index=False, sep="\t")
+        case "txt":
+            frame.to_csv(name, index=False, sep=";")
+        case "parquet":
+            frame.to_parquet(name)
+        case "feather":
+            pyarrow.feather.write_feather(pa.Table.from_pandas(frame, preserve_index=False), name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.parquet", "a.feather", "a.csv.gz"])
+def test_every_format_gives_the_same_forest_and_predictions(frame, name):
+    write_as(frame, name)
+    done = call("fit", name, *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    assert f"150 rows, {(frame['status'] == 2).sum()} events" in done.stderr
+    assert "colour (3 levels)" in done.stderr
+    assert "age 7%, colour 7%" in done.stderr.split("Missing")[1]
+    forest, X = make_forest(frame)
+    assert f"Skill   {forest.score_oob():.3f}" in done.stderr
+    expected = forest.predict(X, [0.1, 0.5], unidentified="clip")
+    answers = call("predict", "m.cqrf", name, "-q", ".1,.5", "--unidentified", "clip").stdout
+    found = pd.read_csv(io.StringIO(answers))
+    assert found.columns.tolist() == ["q0.1", "q0.5"]
+    np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
+
+
+def test_standard_input_and_output(frame):
+    text = frame.to_csv(index=False)
+    call("fit", "-", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf", input=text)
+    assert CensoredQuantileForest.load("m.cqrf").notes_["source"] == "standard input"
+    from_file = call("predict", "m.cqrf", "data.csv").stdout
+    assert call("predict", "m.cqrf", "-", input=text).stdout == from_file
+
+
+def test_all_that_can_be_asked(fitted):
+    asked = ["-q", ".25", "--survival", "100,400", "--interval", ".5", "--mean", "--max-quantile"]
+    options = ["--id", "id", "--id", "status", "--unidentified", "clip"]
+    answers = call("predict", "m.cqrf", "data.csv", *asked, *options).stdout
+    found = pd.read_csv(io.StringIO(answers))
+    forest, X = make_forest(fitted)
+    assert found["id"].tolist() == fitted["id"].tolist()
+    assert found["status"].tolist() == fitted["status"].tolist()
+    columns = {
+        "q0.25": forest.predict(X, 0.25, unidentified="clip"),
+        "lower0.5": forest.predict_interval(X, 0.5, unidentified="clip")[:, 0],
+        "upper0.5": forest.predict_interval(X, 0.5, unidentified="clip")[:, 1],
+        "survival100": forest.predict_survival(X, [100])[:, 0],
+        "survival400": forest.predict_survival(X, [400])[:, 0],
+        "mean": forest.predict_mean(X),
+        "max_quantile": forest.max_quantile(X),
+    }
+    assert found.columns.tolist() == ["id", "status", *columns]
+    for name, expected in columns.items():
+        np.testing.assert_allclose(found[name], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.parquet", "p.feather"])
+def test_predictions_have_the_format_of_their_name(fitted, name):
+    done = call("predict", "m.cqrf", "data.csv", "-q", ".1,.3", "--id", "id", "-o", name)
+    assert "150 rows" in done.stderr
+    assert done.stdout == ""
+    read = {
+        "csv": pd.read_csv,
+        "tsv": lambda path: pd.read_csv(path, sep="\t"),
+        "parquet": pd.read_parquet,
+        "feather": pd.read_feather,
+    }[name.split(".")[1]]
+    found = read(name)
+    assert found.columns.tolist() == ["id", "q0.1", "q0.3"]
+    assert found["id"].tolist() == fitted["id"].tolist()
+
+
+def test_columns_are_found_by_name_and_others_ignored(fitted):
+    shuffled = fitted[fitted.columns[::-1]].assign(extra="x")
+    shuffled.to_csv("other.csv", index=False)
+    assert (
+        call("predict", "m.cqrf", "other.csv").stdout
+        == call("predict", "m.cqrf", "data.csv").stdout
+    )
+
+
+def test_pieces_do_not_matter(fitted, monkeypatch):
+    from cqrf.cli import tables
+
+    pd.concat([fitted] * 40).to_csv("long.csv", index=False)
+    expected = call("predict", "m.cqrf", "long.csv", "-q", ".1,.5").stdout
+    monkeypatch.setattr(tables, "PIECE_BYTES", 4000)
+    assert call("predict", "m.cqrf", "long.csv", "-q", ".1,.5").stdout == expected
+
+
+def test_a_later_piece_may_look_like_another_type(frame, monkeypatch):
+    """Whole numbers first, fractions and words for missing later."""
+    from cqrf.cli import tables
+
+    monkeypatch.setattr(tables, "PIECE_BYTES", 500)
+    frame["age"] = [str(i) if i < 100 else f"{i}.5" if i < 140 else "NA" for i in range(150)]
+    frame.to_csv("late.csv", index=False)
+    done = call("fit", "late.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    assert "age 7%" in done.stderr.split("Missing")[1]
+    assert len(call("predict", "m.cqrf", "late.csv").stdout.splitlines()) == 151
+
+
+def test_what_is_hidden_or_new_is_said_once(fitted):
+    fitted.assign(colour="violet").to_csv("new.csv", index=False)
+    done = call("predict", "m.cqrf", "new.csv", "-q", ".999", "-o", "p.csv")
+    assert done.stderr.count("'violet'") == 1
+    assert done.stderr.count("censoring hides") == 1
+    assert "inf" in Path("p.csv").read_text()
+
+
+def test_roles_of_columns(frame):
+    frame["w"] = np.arange(150) % 3
+    frame["ward"] = np.arange(150) // 5
+    frame["from"] = np.where(np.arange(150) % 2, frame["days"] / 2, np.nan)
+    frame["stage"] = np.arange(150) % 4
+    frame.to_csv("roles.csv", index=False)
+    options = ["--weight", "w", "--groups", "ward", "--entry", "from", "--category", "stage"]
+    call("fit", "roles.csv", *ROLES, *options, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    X = frame.drop(columns=["id", "days", "status", "w", "ward", "from"])
+    expected = CensoredQuantileForest(n_estimators=20, random_state=0).fit(
+        X.assign(stage=X["stage"].astype(str)),
+        censored(frame["days"], frame["status"] == 2, frame["from"]),
+        sample_weight=frame["w"],
+        groups=frame["ward"],
+    )
+    found = CensoredQuantileForest.load("m.cqrf")
+    assert found.score_oob() == expected.score_oob()
+    assert found.model_.columns.levels[-1] == ("0", "1", "2", "3")
+    # Numbers of another kind of file are the same labels.
+    frame.assign(stage=frame["stage"].astype(float)).to_parquet("roles.parquet")
+    assert (
+        call("predict", "m.cqrf", "roles.parquet").stdout
+        == call("predict", "m.cqrf", "roles.csv").stdout
+    )
+
+
+def test_settings(frame):
+    options = ["--set", "min_samples_leaf=9", "--set", "criterion=logrank", "--seed", "4"]
+    call("fit", "data.csv", *ROLES, *options, *FAST, "-o", "m.cqrf")
+    forest = CensoredQuantileForest.load("m.cqrf")
+    assert (forest.min_samples_leaf, forest.criterion, forest.random_state) == (9, "logrank", 4)
+    lists = ["--set", "split_quantiles=[.2,.8]", "--set", "max_samples=null"]
+    call("fit", "data.csv", *ROLES, *lists, *FAST, "-o", "m2.cqrf")
+    forest = CensoredQuantileForest.load("m2.cqrf")
+    assert (forest.split_quantiles, forest.max_samples) == ([0.2, 0.8], None)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "n_events"),
+    [
+        (["true", "False"], [], 75),
+        ([1, 0], [], 75),
+        ([1.0, 0.0], [], 75),
+        (["dead", "alive"], ["--event-value", "dead"], 75),
+        ([2, 1], ["--event-value", "2.0"], 75),
+        (None, [], 150),
+    ],
+)
+def test_ways_to_say_that_the_event_was_seen(frame, values, options, n_events):
+    if values is None:
+        frame.drop(columns="status").to_csv("e.csv", index=False)
+    else:
+        frame.assign(status=values * 75).to_csv("e.csv", index=False)
+        options = ["--event", "status", *options]
+    done = call("fit", "e.csv", "--time", "days", *options, "--json", *FAST, "-o", "m.cqrf")
+    assert json.loads(done.stdout)["events"] == n_events
+
+
+def test_evaluate_out_of_bag_and_on_new_rows(fitted):
+    from cqrf.evaluation import evaluate
+
+    forest, X = make_forest(fitted)
+    found = json.loads(call("evaluate", "m.cqrf", "--json").stdout)
+    assert found == pytest.approx(evaluate(forest))
+    new = make_frame(seed=1)
+    new.to_csv("new.csv", index=False)
+    found = json.loads(call("evaluate", "m.cqrf", "new.csv", "--json").stdout)
+    expected = evaluate(forest, new[X.columns], censored(new["days"], new["status"] == 2))
+    assert found == pytest.approx(expected)
+    shown = call("evaluate", "m.cqrf", "new.csv").stdout
+    assert f"{expected['concordance']:.4g}" in shown
+    # Other names for the target can be given.
+    new.rename(columns={"days": "T"}).to_csv("renamed.csv", index=False)
+    renamed = call("evaluate", "m.cqrf", "renamed.csv", "--time", "T", "--json").stdout
+    assert json.loads(renamed) == found
+
+
+def test_info(fitted):
+    shown = call("info", "m.cqrf").stdout
+    assert "150 rows" in shown
+    assert "category, 3 levels" in shown
+    facts = json.loads(call("info", "m.cqrf", "--json").stdout)
+    assert facts["notes"] == {
+        "time": "days",
+        "event": "status",
+        "event_value": "2",
+        "source": "data.csv",
+    }
+    assert sum(column["importance"] for column in facts["columns"]) == pytest.approx(1)
+    assert facts["settings"]["n_estimators"] == facts["trees"] == 20
+
+
+def test_tune(frame):
+    command = ["tune", "data.csv", *ROLES, "--ignore", "id", "--trials", "3", *FAST]
+    done = call(*command, "-o", "t.cqrf")
+    assert "Tried   3 settings" in done.stderr
+    facts = json.loads(call(*command, "--json", "--force", "-o", "t.cqrf").stdout)
+    forest, _ = make_forest(frame)
+    assert facts["skill_oob"] >= forest.score_oob()
+    assert len(facts["trials"]) >= 3
+    assert CensoredQuantileForest.load("t.cqrf").score_oob() == pytest.approx(facts["skill_oob"])
+
+
+def test_nothing_is_overwritten_without_force(fitted):
+    before = Path("m.cqrf").read_bytes()
+    command = ["fit", "data.csv", *ROLES, *FAST, "--seed", "9", "-o", "m.cqrf"]
+    assert "m.cqrf exists; --force" in refused(*command)
+    assert Path("m.cqrf").read_bytes() == before
+    call(*command, "--force")
+    assert Path("m.cqrf").read_bytes() != before
+    call("predict", "m.cqrf", "data.csv", "-o", "p.csv")
+    assert "p.csv exists" in refused("predict", "m.cqrf", "data.csv", "-o", "p.csv")
+    assert "is a folder" in refused("predict", "m.cqrf", "data.csv", "-o", ".")
+    assert "nowhere is not a folder" in refused(
+        "predict", "m.cqrf", "data.csv", "-o", "nowhere/p.csv"
+    )
+
+
+def test_a_failed_run_leaves_no_file(fitted, tmp_path):
+    bad = fitted.copy()
+    bad["age"] = bad["age"].astype(object)
+    bad.loc[149, "age"] = "old"
+    bad.to_csv("bad.csv", index=False)
+    kept = sorted(os.listdir(tmp_path))
+    assert "column 'age' holds 'old', which is not a number" in refused(
+        "predict", "m.cqrf", "bad.csv", "-o", "p.csv"
+    )
+    assert sorted(os.listdir(tmp_path)) == kept
+
+
+WRONG = {
+    "no such file": (["fit", "none.csv", *ROLES], "none.csv: No such file"),
+    "no such column": (
+        ["fit", "data.csv", "--time", "dayz"],
+        "no column 'dayz'; it has 'id', 'age'",
+    ),
+    "no such event": (["fit", "data.csv", "--time", "days", "--event", "e"], "no column 'e'"),
+    "codes": (
+        ["fit", "data.csv", "--time", "days", "--event", "status"],
+        "has the values '0', '1', '2'; say which one means that the event was seen, as in "
+        "--event-value 2",
+    ),
+    "no such value": (
+        ["fit", "data.csv", *ROLES[:4], "--event-value", "dead"],
+        "never has the value 'dead'; it has '0', '1', '2'",
+    ),
+    "time that is text": (["fit", "data.csv", "--time", "colour"], "'colour' is missing in"),
+    "no such ignored": (["fit", "data.csv", *ROLES, "--ignore", "x"], "no column 'x'"),
+    "no such setting": (
+        ["fit", "data.csv", *ROLES, "--set", "leaves=3"],
+        "--set leaves: there is no such setting",
+    ),
+    "setting without value": (["fit", "data.csv", *ROLES, "--set", "leaves"], "NAME=VALUE"),
+    "bad setting": (["fit", "data.csv", *ROLES, "--set", "criterion=gini"], "criterion='gini'"),
+    "kind of file": (["fit", "data.xlsx", *ROLES], "unknown kind of file '.xlsx'"),
+    "ids as categories": (["fit", "many.csv", *ROLES], "column 'id' has 300 levels"),
+    "empty": (["fit", "empty.csv", *ROLES], "empty.csv is empty"),
+    "header only": (["fit", "header.csv", *ROLES], "header.csv has no rows"),
+    "ragged": (["fit", "ragged.csv", *ROLES], "ragged.csv cannot be read: CSV parse error"),
+    "latin": (["fit", "latin.csv", *ROLES], "latin.csv"),
+    "twice": (["fit", "twice.csv", *ROLES], "more than one column of the name 'age'"),
+    "not parquet": (["fit", "fake.parquet", *ROLES], "fake.parquet cannot be read"),
+    "not feather": (["fit", "fake.feather", *ROLES], "fake.feather cannot be read"),
+    "not gzip": (["fit", "fake.csv.gz", *ROLES], "fake.csv.gz"),
+    "gaps in time": (["fit", "gaps.csv", *ROLES], "column 'days' is missing in 2 of 150 rows"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_with_a_fit_is_said_on_one_line(case, frame):
+    frame.iloc[:0].to_csv("header.csv", index=False)
+    Path("empty.csv").touch()
+    Path("ragged.csv").write_text("days,status,age\n1,2,3\n4,2\n")
+    Path("latin.csv").write_bytes("days,status,name\n1,2,gr\xfcn\n".encode("latin-1"))
+    Path("twice.csv").write_text("days,status,age,age\n1,2,3,4\n")
+    for name in ("fake.parquet", "fake.feather", "fake.csv.gz"):
+        Path(name).write_text("no such thing")
+    pd.DataFrame({"id": [f"i{i}" for i in range(300)], "days": 1.5, "status": 2}).to_csv(
+        "many.csv", index=False
+    )
+    gaps = frame.copy()
+    gaps.loc[[3, 5], "days"] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    command, expected = WRONG[case]
+    assert expected in refused(*command, *FAST, "-o", "m.cqrf")
+    assert not os.path.exists("m.cqrf")
+
+
+WRONG_QUESTIONS = {
+    "level": (["-q", "1.5"], "strictly between 0 and 1"),
+    "words": (["-q", "half"], "--quantiles 'half': write numbers"),
+    "coverage": (["--interval", "2"], "coverage=2.0"),
+    "time": (["--survival", "a,b"], "--survival 'a,b'"),
+    "unidentified": (["--unidentified", "zero"], "unidentified='zero'"),
+    "id": (["--id", "name"], "no column 'name' to keep"),
+    "format": (["-o", "p.xlsx"], "must end in one of"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_QUESTIONS)
+def test_what_is_wrong_with_a_question_is_said_on_one_line(case, fitted):
+    options, expected = WRONG_QUESTIONS[case]
+    assert expected in refused("predict", "m.cqrf", "data.csv", *options)
+
+
+def test_what_is_wrong_with_a_model_is_said_on_one_line(fitted):
+    fitted.drop(columns=["age", "seen"]).to_csv("less.csv", index=False)
+    assert "lacks 2 columns of the model: 'age', 'seen'" in refused("predict", "m.cqrf", "less.csv")
+    assert "not a model file" in refused("predict", "data.csv", "data.csv")
+    assert "no.cqrf: No such file" in refused("info", "no.cqrf")
+    forest = CensoredQuantileForest(n_estimators=2).fit(np.zeros((9, 2)), np.arange(9.0))
+    forest.save("array.cqrf")
+    assert "without column names" in refused("predict", "array.cqrf", "data.csv")
+    fitted.drop(columns="days").to_csv("timeless.csv", index=False)
+    assert "no column 'days'" in refused("evaluate", "m.cqrf", "timeless.csv")
+    X, y = fitted[["age"]], censored(fitted["days"], fitted["status"] == 2)
+    CensoredQuantileForest(n_estimators=2).fit(X, y).save("plain.cqrf")
+    assert "say --time" in refused("evaluate", "plain.cqrf", "data.csv")
+
+
+def test_a_command_without_its_options_fails_with_code_2(frame):
+    call("fit", "data.csv", code=2)
+    call("predict", code=2)
+    call("nonsense", code=2)
+
+
+def test_help_is_fast_and_loads_nothing_heavy():
+    program = (
+        "import sys, time; began = time.perf_counter();"
+        "from cqrf.cli.app import app;"
+        "from typer.testing import CliRunner;"
+        "print(CliRunner().invoke(app, ['--help']).exit_code);"
+        "print([m for m in ('numba', 'numpy', 'sklearn', 'pyarrow', 'matplotlib')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split("\n")[:2] == ["0", "[]"]
+
+
+def test_ctrl_c_ends_with_130_and_leaves_nothing(frame, tmp_path):
+    command = [*PROGRAM, "fit", "data.csv", *ROLES, "--ignore", "id", "--trees", "9999999"]
+    kept = sorted(os.listdir(tmp_path))
+    with subprocess.Popen([*command, "-o", "m.cqrf"], stderr=subprocess.PIPE, text=True) as run:
+        while "Missing" not in run.stderr.readline():
+            pass
+        time.sleep(2)
+        run.send_signal(signal.SIGINT)
+        assert run.stderr.read().strip().endswith("cqrf: stopped")
+        assert run.wait(timeout=10) == 130
+    assert sorted(os.listdir(tmp_path)) == kept
+
+
+def test_a_reader_that_leaves_is_no_error(fitted):
+    pd.concat([fitted] * 400).to_csv("long.csv", index=False)
+    command = [*PROGRAM, "predict", "m.cqrf", "long.csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        run.stdout.readline()
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait(timeout=60) == 0
+
+
+MEASURE = """
+import sys
+from cqrf.cli.app import app
+sys.argv = ["cqrf", *sys.argv[1:]]
+try:
+    app()
+finally:
+    with open("/proc/self/status") as file:
+        print(*(line.split()[1] for line in file if line.startswith("VmHWM")), file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")
+def test_a_file_of_two_million_rows_is_predicted_within_500_mb(tmp_path):
+    frame = load_pbc(as_frame=True).X.iloc[:, :6]
+    y = load_pbc().y
+    forest = CensoredQuantileForest(n_estimators=3, random_state=0).fit(frame, y)
+    forest.save(tmp_path / "m.cqrf")
+    text = frame.to_csv(index=False)
+    heading, _, rows = text.partition("\n")
+    path = tmp_path / "long.csv"
+    with path.open("w") as file:
+        file.write(heading + "\n")
+        for _ in range(-(-2_000_000 // len(frame))):
+            file.write(rows)
+    n_rows = len(frame) * -(-2_000_000 // len(frame))
+    assert path.stat().st_size > 40e6
+    out = tmp_path / "p.csv"
+
+    def run(data, out):
+        command = ["predict", tmp_path / "m.cqrf", data, "-q", ".1,.2", "-o", out]
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURE, *map(str, command)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    frame.to_csv(tmp_path / "short.csv", index=False)
+    run(tmp_path / "short.csv", tmp_path / "short_out.csv")  # compiling takes memory, once
+    done = run(path, out)
+    assert f"{n_rows} rows" in done.stderr
+    assert int(done.stderr.split()[-1]) * 1024 < 500e6
+    with out.open() as file:
+        assert sum(1 for _ in file) == n_rows + 1
+
+
+def test_gzip_is_read(fitted):
+    with gzip.open("z.csv.gz", "wt") as file:
+        file.write(fitted.to_csv(index=False))
+    assert (
+        call("predict", "m.cqrf", "z.csv.gz").stdout == call("predict", "m.cqrf", "data.csv").stdout
+    )

@@ -1,0 +1,426 @@
+"""Pictures show what the forest says, and partial dependence is what its definition says."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.calibration import assess_calibration
+from cqrf.datasets import make_aft
+from cqrf.inspection import partial_dependence
+from cqrf.plots import (
+    plot_calibration,
+    plot_censoring,
+    plot_importance,
+    plot_node_sizes,
+    plot_partial_dependence,
+    plot_quantile_fan,
+    plot_survival,
+)
+
+HOSTILE = "$x_1$ <b>"
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def grow(X, y, **settings):
+    return CensoredQuantileForest(**{"n_estimators": 30, "random_state": 0, **settings}).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_aft(200, 3, censoring_rate=0.3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return grow(data.X, data.y), data.X
+
+
+@pytest.fixture(scope="module")
+def left(data):
+    much = make_aft(200, 3, censoring_rate=0.5, random_state=0)
+    turned = censored(-much.y["time"], much.y["event"])
+    return grow(much.X, turned, censoring="left"), much.X
+
+
+@pytest.fixture(scope="module")
+def framed(data):
+    group = np.array(["old", "young", "new"])[np.digitize(data.X[:, 1], [0.7, 1.4])]
+    frame = pd.DataFrame({HOSTILE: data.X[:, 0], "group": group, "third": data.X[:, 2]})
+    return grow(frame, data.y), frame
+
+
+def step_lines(ax):
+    return [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
+
+
+def open_ends(ax):
+    return [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+
+
+def drawn(text):
+    """A text as Matplotlib will draw it; None if as a formula."""
+    shown, is_formula = text._preprocess_math(text.get_text())
+    return None if is_formula else shown
+
+
+def loop_partial_dependence(forest, X, column, grid, levels, rows):
+    """The definition, row by row and time by time; X an array, all event times."""
+    order = forest.model_.rows
+    sign = -1 if forest.censoring == "left" else 1
+    times = sorted({sign * t for t, event in zip(order.time, order.event, strict=True) if event})
+    values = np.full((len(grid), len(levels)), np.nan)
+    for g, value in enumerate(grid):
+        curves = []
+        for row in rows:
+            changed = X[row].copy()
+            changed[column] = value
+            curves.append(forest.predict_survival(changed[np.newaxis])[0])
+        for k, level in enumerate(levels):
+            if sum(curve.initial for curve in curves) / len(rows) <= 1 - level:
+                continue
+            for t in times:
+                if sum(float(curve(t)) for curve in curves) / len(rows) <= 1 - level + 1e-12:
+                    values[g, k] = t
+                    break
+    return values
+
+
+def test_partial_dependence_is_its_definition_in_loops(fitted):
+    forest, X = fitted
+    levels = [0.2, 0.5, 0.97]
+    found = partial_dependence(forest, X, 0, levels, grid=[0.3, 1.1, 1.9], n_rows=7)
+    rows = [0, 33, 66, 100, 133, 166, 199]
+    expected = loop_partial_dependence(forest, X, 0, [0.3, 1.1, 1.9], levels, rows)
+    np.testing.assert_array_equal(found.values, expected)
+    np.testing.assert_array_equal(found.quantiles, levels)
+    assert np.isnan(expected).any()
+    assert np.isfinite(expected[:, :2]).all()
+
+
+def test_partial_dependence_under_left_censoring_hides_low_levels(left):
+    forest, X = left
+    levels, rows = [0.002, 0.5, 0.9], np.arange(0, 25, 3)
+    found = partial_dependence(forest, X[rows], 1, levels, grid=[0.2, 1.5])
+    expected = loop_partial_dependence(forest, X, 1, [0.2, 1.5], levels, rows)
+    np.testing.assert_array_equal(found.values, expected)
+    assert np.isnan(found.values[:, 0]).all()
+    assert np.isfinite(found.values[:, 2]).all()
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_partial_dependence_over_one_row_is_its_prediction(side, fitted, left):
+    forest, X = fitted if side == "right" else left
+    levels = [0.05, 0.31, 0.62, 0.9]
+    for row in X[:5]:
+        found = partial_dependence(forest, row[np.newaxis], 2, levels)
+        np.testing.assert_array_equal(found.grid, row[2:])
+        expected = forest.predict(row[np.newaxis], levels, unidentified="nan")
+        np.testing.assert_array_equal(found.values, expected)
+
+
+def test_partial_dependence_in_blocks_and_on_thinned_times(fitted, monkeypatch):
+    forest, X = fitted
+    whole = partial_dependence(forest, X, 0)
+    monkeypatch.setattr("cqrf.inspection.MOST_AT_ONCE", 1)
+    np.testing.assert_array_equal(partial_dependence(forest, X, 0).values, whole.values)
+    monkeypatch.setattr("cqrf.inspection.MOST_TIMES", 40)
+    thinned = partial_dependence(forest, X, 0).values
+    assert len(np.unique(thinned)) < 40
+    events = np.sort(forest.model_.rows.time[forest.model_.rows.event])
+    steps = np.searchsorted(events, thinned) - np.searchsorted(events, whole.values)
+    assert steps.min() >= 0
+    assert 0 < steps.max() <= len(events) / 39 + 1
+
+
+def test_default_grid_has_the_values_or_even_quantiles_of_them(fitted):
+    forest, X = fitted
+    grid = partial_dependence(forest, X, 0).grid
+    assert len(grid) == 20
+    assert (grid[0], grid[-1]) == (X[:, 0].min(), X[:, 0].max())
+    assert np.isin(grid, X[:, 0]).all()
+    below = np.searchsorted(np.sort(X[:, 0]), grid)
+    np.testing.assert_allclose(below, np.arange(20) * 199 / 19, atol=1)
+    few = X[:40].copy()
+    few[:, 1] = np.repeat([3.0, 1.0, np.nan, 2.0], 10)
+    np.testing.assert_array_equal(partial_dependence(forest, few, 1).grid, [1, 2, 3])
+
+
+def test_frames_of_every_kind_give_the_same_partial_dependence(framed):
+    forest, frame = framed
+    some = frame.iloc[::4]
+    columns = {name: some[name].tolist() for name in some}
+    expected = {}
+    for level in ("new", "old", "young"):
+        changed = some.assign(group=level)
+        mean = forest.predict_survival(changed)(np.sort(forest.model_.rows.time)).mean(axis=0)
+        reached = np.flatnonzero(mean <= 0.5 + 1e-12)
+        expected[level] = np.sort(forest.model_.rows.time)[reached[0]]
+    for rows in (some, pl.DataFrame(columns), pa.table(columns)):
+        found = partial_dependence(forest, rows, "group", 0.5)
+        assert found.grid.tolist() == ["new", "old", "young"]
+        assert found.values[:, 0].tolist() == list(expected.values())
+        by_number = partial_dependence(forest, rows, 1, 0.5, grid=["young", "new"])
+        assert by_number.values[:, 0].tolist() == [expected["young"], expected["new"]]
+
+
+def test_dates_and_durations_come_back_as_such(data):
+    dates = np.datetime64("2020-01-01", "us") + (data.X[:, 0] * 1e3).astype("timedelta64[D]")
+    frame = pl.DataFrame({"since": dates, "stay": dates - dates.min(), "third": data.X[:, 2]})
+    forest = grow(frame, data.y)
+    for name in ("since", "stay"):
+        grid = partial_dependence(forest, frame, name).grid
+        assert np.isin(grid, frame[name].to_numpy()).all()
+        again = partial_dependence(forest, frame, name, grid=grid[:3])
+        np.testing.assert_array_equal(again.grid, grid[:3])
+        ax = plot_partial_dependence(forest, frame, name, n_rows=20)
+        ax.figure.canvas.draw()
+    assert ax.get_xlabel() == "stay (days)"
+    with pytest.raises(ValueError, match="grid must be dates"):
+        partial_dependence(forest, frame, "since", grid=["soon"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"feature": "height"}, r"feature='height' is unknown; the forest has .*'group'"),
+        ({"feature": 3}, "feature=3 must be a name or a number from 0 to 2"),
+        ({"feature": -1}, "feature=-1"),
+        ({"feature": True}, "feature=True"),
+        ({"feature": "group", "grid": ["old", "odd"]}, "grid has 'odd'.*'new', 'old', 'young'"),
+        ({"feature": "third", "grid": []}, "grid must be a list of at least one value"),
+        ({"feature": "third", "grid": 1.0}, "grid must be a list"),
+        ({"feature": "third", "grid": ["a"]}, "grid must be numbers"),
+        ({"feature": "third", "grid": [1.0, np.nan]}, "grid must have no missing"),
+        ({"feature": "third", "n_rows": 0}, "n_rows=0"),
+        ({"feature": "third", "quantiles": [1.5]}, "quantiles must lie"),
+    ],
+)
+def test_wrong_arguments_are_named(framed, arguments, message):
+    forest, frame = framed
+    with pytest.raises(ValueError, match=message):
+        partial_dependence(forest, frame, **arguments)
+
+
+def test_partial_dependence_needs_a_forest_its_names_and_a_value(fitted):
+    forest, X = fitted
+    with pytest.raises(ValueError, match="forest must be"):
+        partial_dependence(None, X, 0)
+    with pytest.raises(ValueError, match="fitted without names"):
+        partial_dependence(forest, X, "age")
+    empty = X.copy()
+    empty[:, 1] = np.nan
+    with pytest.raises(ValueError, match="feature=1 has no value in X; give a grid"):
+        partial_dependence(forest, empty, 1)
+    assert np.isfinite(partial_dependence(forest, empty, 1, 0.5, grid=[1.0]).values).all()
+
+
+def test_survival_plot_marks_quantiles_and_where_sight_ends(fitted):
+    forest, X = fitted
+    _, own = plt.subplots()
+    ax = plot_survival(
+        forest, X[:3], quantiles=[0.25, 0.5], labels=["a", "b", HOSTILE], scale=2.0, ax=own
+    )
+    assert ax is own
+    marks = [line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_ls() == "None"]
+    np.testing.assert_array_equal(
+        [line.get_xdata() for line in marks],
+        forest.predict(X[:3], [0.25, 0.5], unidentified="nan") / 2,
+    )
+    assert len({line.get_marker() for line in marks}) == 3
+    curves, censorings = forest.predict_survival(X[:3]), forest.predict_censoring(X[:3])
+    ends = []
+    for line, curve, censoring in zip(step_lines(ax), curves, censorings, strict=True):
+        end = max(curve.times[-1], censoring.times[-1])
+        np.testing.assert_array_equal(line.get_xdata(), np.r_[0, curve.times, end] / 2)
+        np.testing.assert_array_equal(line.get_ydata(), np.r_[1, curve.values, curve.values[-1]])
+        if curve.values[-1] > 0:
+            ends.append((end / 2, curve.values[-1]))
+    assert [tuple(line.get_xydata()[0]) for line in open_ends(ax)] == ends
+    assert len(ends) > 0
+    for (end, height), area in zip(ends, ax.collections, strict=True):
+        low, high = area.get_paths()[0].get_extents().get_points()
+        assert (*low, high[1]) == (end, 0, height)
+        assert high[0] == ax.get_xlim()[1] > end
+        assert area.get_hatch()
+    texts = ax.get_legend().get_texts()
+    assert [drawn(text) for text in texts] == ["a", "b", HOSTILE, "not identified"]
+    with pytest.raises(ValueError, match="labels has 1 texts for 3 rows"):
+        plot_survival(forest, X[:3], labels=["a"])
+
+
+def test_survival_plot_hatches_nothing_where_all_is_seen(data):
+    seen = censored(data.y["time"], np.full(200, True))
+    ax = plot_survival(grow(data.X, seen), data.X[:2])
+    assert not open_ends(ax)
+    assert not ax.collections
+    assert ax.get_legend() is None
+
+
+def test_survival_plot_under_left_censoring_hatches_the_low_levels(left):
+    forest, X = left
+    ax = plot_survival(forest, X[:3])
+    curves, censorings = forest.predict_survival(X[:3]), forest.predict_censoring(X[:3])
+    hidden = [
+        (min(curve.times[0], censoring.times[0]), curve.initial)
+        for curve, censoring in zip(curves, censorings, strict=True)
+        if curve.initial < 1
+    ]
+    assert [tuple(line.get_xydata()[0]) for line in open_ends(ax)] == hidden
+    assert len(hidden) > 0
+    for (sight, height), area in zip(hidden, ax.collections, strict=True):
+        low, high = area.get_paths()[0].get_extents().get_points()
+        assert (low[1], *high) == (height, sight, 1)
+        assert low[0] == ax.get_xlim()[0] < sight
+
+
+def test_survival_plot_of_flat_curves(data):
+    once = censored(np.arange(1.0, 201.0), np.arange(200) == 0)
+    ax = plot_survival(CensoredQuantileForest(n_estimators=1).fit(data.X, once), data.X[:2])
+    assert len(open_ends(ax)) == 2
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_censoring_plot_draws_the_survival_of_the_censoring_time(side, fitted, left):
+    forest, X = fitted if side == "right" else left
+    _, own = plt.subplots()
+    ax = plot_censoring(forest, X[:2], own, labels=["a", "b"])
+    assert ax is own
+    for line, curve in zip(step_lines(ax), forest.predict_censoring(X[:2]), strict=True):
+        np.testing.assert_array_equal(line.get_xdata()[1:-1], curve.times)
+        np.testing.assert_array_equal(line.get_ydata()[1:-1], curve.values)
+    assert len({line.get_marker() for line in step_lines(ax)}) == 2
+    ax.figure.canvas.draw()
+
+
+def test_calibration_plot_shows_the_curve_its_band_and_the_diagonal(fitted):
+    forest, _ = fitted
+    calibration = assess_calibration(forest)
+    ax = plot_calibration(calibration)
+    diagonal, curve = ax.lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
+    np.testing.assert_array_equal(curve.get_ydata(), calibration.observed)
+    assert f"{calibration.distance:.3f}" in curve.get_label()
+    assert len(ax.collections) == 1
+
+
+def test_quantile_fan_draws_one_line_a_level_on_the_axes_given(fitted):
+    forest, X = fitted
+    _, own = plt.subplots()
+    ax = plot_quantile_fan(forest, X, 0, quantiles=[0.1, 0.5], ax=own)
+    assert ax is own
+    assert len({line.get_linestyle() for line in ax.lines}) == len(ax.lines) == 2
+    order = np.argsort(X[:, 0])
+    np.testing.assert_array_equal(
+        ax.lines[1].get_ydata(), forest.predict(X[order], 0.5, unidentified="nan")
+    )
+
+
+def test_importance_plot_sorts_the_bars_and_draws_names_as_they_stand(framed, fitted):
+    forest, _ = framed
+    _, own = plt.subplots()
+    ax = plot_importance(forest, own)
+    assert ax is own
+    order = np.argsort(-forest.feature_importances_)
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_array_equal(widths, forest.feature_importances_[order])
+    ax.figure.canvas.draw()
+    names = [drawn(text) for text in ax.get_yticklabels()]
+    assert names == forest.feature_names_in_[order].tolist()
+    assert HOSTILE in names
+    assert ax.yaxis_inverted()
+
+    unnamed, _ = fitted
+    ax = plot_importance(unnamed, n_features=2)
+    best = np.argsort(-unnamed.feature_importances_)[:2]
+    assert [text.get_text() for text in ax.get_yticklabels()] == [f"feature {i}" for i in best]
+    assert "2 of 3 features" in ax.get_xlabel()
+    with pytest.raises(ValueError, match="n_features=0"):
+        plot_importance(unnamed, n_features=0)
+
+
+def test_a_very_long_name_loses_its_middle(data):
+    name = "begin" + "$" * 200 + "end"
+    frame = pd.DataFrame(data.X, columns=[name, "b", "c"])
+    ax = plot_partial_dependence(grow(frame, data.y), frame, name, n_rows=5)
+    shown = drawn(ax.xaxis.label)
+    assert shown.startswith("begin$")
+    assert shown.endswith("$end")
+    assert len(shown) <= 40
+
+
+def test_partial_dependence_plot_has_gaps_where_time_is_hidden(fitted):
+    forest, X = fitted
+    grid = partial_dependence(forest, X, 1).grid
+    alike = np.tile(X, (20, 1))
+    alike[:, 1] = np.repeat(grid, 200)
+    seen = 1 - forest.predict_survival(alike, [1e9]).reshape(20, 200).mean(axis=1)
+    levels = [0.5, np.median(seen), 0.999]
+    found = partial_dependence(forest, X, 1, levels)
+    hidden = np.isnan(found.values)
+    assert 0 < hidden[:, 1].sum() < len(hidden)
+    assert hidden[:, 2].all()
+    _, own = plt.subplots()
+    ax = plot_partial_dependence(forest, X, 1, levels, own, scale=2.0)
+    assert ax is own
+    for k, line in enumerate(ax.lines):
+        np.testing.assert_array_equal(line.get_xdata(), found.grid)
+        np.testing.assert_array_equal(line.get_ydata(), found.values[:, k] / 2)
+    assert len({line.get_linestyle() for line in ax.lines}) == 3
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "0.5 quantile",
+        f"{levels[1]:g} quantile, gaps not identified",
+        "0.999 quantile: not identified",
+    ]
+    assert ax.get_xlabel() == "feature 1"
+
+
+def test_partial_dependence_plot_of_a_category_has_a_mark_a_level(framed):
+    forest, frame = framed
+    found = partial_dependence(forest, frame, "group", [0.25, 0.5])
+    ax = plot_partial_dependence(forest, frame, "group", [0.25, 0.5])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["new", "old", "young"]
+    assert [line.get_linestyle() for line in ax.lines] == ["None", "None"]
+    assert [line.get_marker() for line in ax.lines] == ["o", "s"]
+    for k, line in enumerate(ax.lines):
+        np.testing.assert_array_equal(line.get_ydata(), found.values[:, k])
+    assert drawn(plot_partial_dependence(forest, frame, HOSTILE).xaxis.label) == HOSTILE
+
+
+def test_node_size_plot_shows_the_skill_of_each_size_and_of_the_forest(data):
+    forest = CensoredQuantileForest(n_estimators=20, min_samples_leaf=7, random_state=3)
+    _, own = plt.subplots()
+    ax = plot_node_sizes(forest, data.X, data.y, [20, 2], own)
+    assert ax is own
+    curve, mark = ax.lines
+
+    def skill(**settings):
+        return grow(data.X, data.y, **{"n_estimators": 20, "random_state": 3, **settings})
+
+    expected = [
+        skill(min_samples_leaf=size, min_samples_split=2 * size + 1).score_oob() for size in (2, 20)
+    ]
+    assert curve.get_xdata().tolist() == [2, 20]
+    assert curve.get_ydata().tolist() == expected
+    assert mark.get_xydata().tolist() == [[7, skill(min_samples_leaf=7).score_oob()]]
+    assert not hasattr(forest, "model_")
+
+    default = plot_node_sizes(forest.set_params(random_state=None), data.X, data.y)
+    sizes = default.lines[0].get_xdata()
+    assert (sizes[0], sizes[-1]) == (1, 20)
+    assert len(sizes) <= 6
+    with pytest.raises(ValueError, match="sizes=0"):
+        plot_node_sizes(forest, data.X, data.y, [0])
+    with pytest.raises(ValueError, match="sizes must have at least one"):
+        plot_node_sizes(forest, data.X, data.y, [])
