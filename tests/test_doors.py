@@ -18,7 +18,7 @@ from cqrf import CensoredQuantileForest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_demo_prints_a_table_and_leaves_a_picture(tmp_path):
+def test_the_demo_prints_a_table_and_leaves_a_report(tmp_path):
     run = subprocess.run(
         [sys.executable, "-m", "cqrf.demo"], cwd=tmp_path, capture_output=True, text=True
     )
@@ -28,10 +28,27 @@ def test_the_demo_prints_a_table_and_leaves_a_picture(tmp_path):
     skill = re.search(r"quantile loss (\d+)% below", run.stdout)
     assert skill is not None
     assert int(skill.group(1)) > 10
-    (picture,) = tmp_path.glob("*.png")
-    assert str(picture) in run.stdout
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size > 20_000
+    left = {path.name: path for path in (tmp_path / "demo").iterdir()}
+    assert set(left) == {"pbc_survival.png", "pbc.csv", "pbc.cqrf", "pbc_report.html"}
+    assert str(left["pbc_survival.png"]) in run.stdout
+    assert left["pbc_survival.png"].read_bytes().startswith(b"\x89PNG")
+    assert f"The report, for a browser: {left['pbc_report.html']}" in run.stdout
+    assert left["pbc_report.html"].stat().st_size > 100_000
+    assert CensoredQuantileForest.load(left["pbc.cqrf"]).n_features_in_ == 17
+    assert run.stdout.rstrip().splitlines()[-1].startswith("Try next: cqrf predict")
+
+
+def test_the_recorded_session_is_what_the_commands_say():
+    path = ROOT / "docs" / "record_session.py"
+    spec = importlib.util.spec_from_file_location("record_session", path)
+    recorder = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recorder)
+    recorded = (ROOT / "docs" / "session.svg").read_text(encoding="utf-8")
+    again = recorder.draw(recorder.run_session())
+    seconds, size = r"in \d+\.\d s", r"html \(\d+ kB\)"
+    for changing in (seconds, size):
+        again, recorded = (re.sub(changing, "", text) for text in (again, recorded))
+    assert again == recorded
 
 
 def test_the_code_of_the_readme_runs():
@@ -55,7 +72,17 @@ def test_the_code_of_a_page_runs_and_draws_its_picture(page, tmp_path, monkeypat
     plt.close("all")
 
 
-DOCUMENTED = ["tuning", "calibration", "conformal", "curves", "estimator", "quantiles", "target"]
+DOCUMENTED = [
+    "inspection",
+    "report",
+    "tuning",
+    "calibration",
+    "conformal",
+    "curves",
+    "estimator",
+    "quantiles",
+    "target",
+]
 DOCUMENTED += ["datasets.generators", "datasets.tables"]
 DOCUMENTED += [f"metrics.{name}" for name in ("concordance", "quantile", "scorers", "survival")]
 

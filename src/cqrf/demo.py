@@ -1,12 +1,13 @@
 """Demo: how long patients with primary biliary cirrhosis live, from partly seen lives.
 
-Run with ``python -m cqrf.demo``: fits the forest on the bundled PBC trial, predicts for
-patients it has not seen, and draws their survival curves.
+Run with ``cqrf demo`` or ``python -m cqrf.demo``: fits the bundled PBC trial, predicts
+for patients it has not seen, draws their survival curves, and writes a report on all patients.
 """
 
 from __future__ import annotations
 
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,9 @@ QUANTILES = (0.1, 0.25, 0.5)
 N_SHOWN = 8
 
 
-def main(picture: Path = Path("pbc_demo.png")) -> None:
-    """Fit, predict, print and draw."""
+def main(folder: Path = Path("demo")) -> None:
+    """Fit, predict, print, draw and report; files go to the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     table = load_pbc()
     n = len(table.y)
     shuffled = np.random.default_rng(1).permutation(n)
@@ -45,7 +47,8 @@ def main(picture: Path = Path("pbc_demo.png")) -> None:
         f"\nHeld-out accuracy, {len(test)} patients: quantile loss "
         f"{forest.score(X, y):.0%} below that of the Kaplan-Meier curve of all patients."
     )
-    _draw(forest, X[shown[[1, -3, -1]]], bilirubin, picture)
+    _draw(forest, X[shown[[1, -3, -1]]], bilirubin, folder / "pbc_survival.png")
+    _report(folder)
 
 
 def _print_patients(
@@ -92,6 +95,29 @@ def _draw(
     figure.savefig(picture, dpi=150)
     plt.close(figure)
     print(f"Survival curves of three of them: {picture.resolve()}")
+
+
+def _report(folder: Path) -> None:
+    """The same from the command line: the table, a model of all patients, a page about both."""
+    try:
+        from cqrf.cli.fitting import fit_file
+        from cqrf.cli.reporting import report_file
+        from cqrf.cli.roles import Roles
+    except ImportError:
+        print("For the report: pip install 'cqrf[cli]'")
+        return
+    data, model, page = (folder / name for name in ("pbc.csv", "pbc.cqrf", "pbc_report.html"))
+    data.write_bytes(files("cqrf.datasets").joinpath("pbc.csv").read_bytes())
+    roles = Roles("time", "status", "2", ignore=("id",))
+    print(
+        f"\n$ cqrf fit {data} --time time --event status --event-value 2 --ignore id -o {model}",
+        flush=True,
+    )
+    fit_file(str(data), roles, model, {"n_jobs": -1, "random_state": 0}, as_json=False)
+    print(f"\n$ cqrf report {model} {data} --id id -o {page}", flush=True)
+    report_file(str(model), str(data), page, {}, title="PBC trial", id_column="id", n_jobs=-1)
+    print(f"\nThe report, for a browser: {page.resolve()}")
+    print(f"Try next: cqrf predict {model} {data} -q .1,.25 --survival 365,1825 --id id")
 
 
 if __name__ == "__main__":

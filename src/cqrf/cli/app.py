@@ -238,7 +238,7 @@ def report(
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to put the picture and the page.")] = Path(),
+    folder: Annotated[Path, typer.Option(help="Where to put the files.")] = Path("demo"),
 ) -> None:
     """Fit the bundled PBC data, show what is predicted, and write a report."""
     with plainly():

@@ -1,0 +1,96 @@
+"""Evaluation: every measure is the one the metrics give, out of bag and on other rows."""
+
+import numpy as np
+import pytest
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.calibration import assess_calibration
+from cqrf.datasets import make_aft
+from cqrf.evaluation import evaluate
+from cqrf.metrics import (
+    censored_quantile_loss,
+    concordance_index,
+    crps,
+    integrated_brier_score,
+)
+
+LEVELS = (0.25, 0.5, 0.75)
+
+
+def make_table(n=200, seed=0):
+    X, y, _, _ = make_aft(n, random_state=seed)
+    return X, y
+
+
+def fit(X, y, **settings):
+    fit_settings = settings.pop("fit_settings", {})
+    forest = CensoredQuantileForest(n_estimators=60, random_state=0, **settings)
+    return forest.fit(X, y, **fit_settings)
+
+
+def test_on_other_rows():
+    (X, y), (X_test, y_test) = make_table(), make_table(seed=1)
+    forest = fit(X, y)
+    found = evaluate(forest, X_test, y_test)
+    curves = forest.predict_survival(X_test)
+    times = np.linspace(*np.quantile(y_test["time"], [0.1, 0.9]), 50)
+    assert found["rows"] == 200
+    assert found["skill"] == forest.score(X_test, y_test)
+    assert found["concordance"] == concordance_index(y_test, forest.predict_mean(X_test))
+    assert found["crps"] == crps(y, y_test, curves)
+    assert found["integrated_brier_score"] == pytest.approx(
+        integrated_brier_score(y, y_test, curves, times)
+    )
+    predicted = forest.predict(X_test, LEVELS, unidentified="clip")
+    losses = censored_quantile_loss(y, y_test, predicted, LEVELS)
+    np.testing.assert_allclose([found[f"loss_{level}"] for level in LEVELS], losses)
+    calibration = assess_calibration(forest, X_test, y_test)
+    assert found["calibration_distance"] == calibration.distance
+    assert found["calibration_p_value"] == calibration.p_value
+
+
+def test_out_of_bag():
+    X, y = make_table()
+    forest = fit(X, y)
+    found = evaluate(forest)
+    assert found["skill"] == forest.score_oob()
+    assert found["crps"] == pytest.approx(crps(y, y, forest.predict_survival_oob()))
+    assert found["calibration_distance"] == assess_calibration(forest).distance
+    assert found["concordance"] < evaluate(forest, X, y)["concordance"]
+
+
+def test_rows_that_every_tree_has_drawn_do_not_count():
+    X, y = make_table(60)
+    forest = fit(X, y).set_params(n_estimators=3).fit(X, y)
+    known = ~np.isnan(forest.predict_oob(0.5))
+    assert 0 < known.sum() < 60
+    found = evaluate(forest)
+    assert found["rows"] == known.sum()
+    curves = forest.predict_survival_oob()
+    mean = curves.restricted_mean(y["time"].max())
+    assert found["concordance"] == pytest.approx(concordance_index(y[known], mean[known]))
+
+
+def test_a_row_of_no_weight_does_not_count():
+    X, y = make_table()
+    weight = np.r_[np.ones(150), np.zeros(50)]
+    some = evaluate(fit(X, y, fit_settings={"sample_weight": weight}))
+    fewer = evaluate(fit(X[:150], y[:150]))
+    assert some == pytest.approx(fewer)
+
+
+def test_left_censoring_mirrors_right():
+    X, y = make_table()
+    right = evaluate(fit(X, y))
+    left = evaluate(fit(X, censored(-y["time"], y["event"]), censoring="left"))
+    for name in ("skill", "crps", "concordance", "loss_0.5", "integrated_brier_score"):
+        assert left[name] == pytest.approx(right[name], rel=1e-6), name
+
+
+def test_what_these_rows_cannot_tell_is_nan():
+    X, y = make_table()
+    forest = fit(X, y)
+    found = evaluate(forest, X[:1], y[:1])
+    assert np.isnan(found["concordance"])
+    assert np.isnan(found["integrated_brier_score"])
+    assert np.isfinite(found["loss_0.5"])
