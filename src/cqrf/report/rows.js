@@ -1,0 +1,251 @@
+/* Rows: the list that sorts and filters, and the curve of the row that is chosen. */
+
+const [LABEL, TIME, EVENT, QUANTILES, LIMIT, LAST, INITIAL, STEPS, SURVIVAL] = Array(9).keys();
+
+function listRows(facts, state) {
+  const fromLeft = facts.censoring === "left";
+  const beyond = fromLeft ? "<" : ">";
+  const levels = facts.levels;
+  const body = document.querySelector("#table tbody");
+  const status = (row) => (row[EVENT] ? "event" : "censored");
+  const known = (row) => row[STEPS].length > 0;
+
+  /* Long labels often differ at their ends. */
+  function shorten(label) {
+    const signs = Array.from(label);
+    if (signs.length <= 32) return label;
+    return signs.slice(0, 18).join("") + "…" + signs.slice(-12).join("");
+  }
+  /* A censored time as 12+: the event came later; from the left as <12. */
+  function sayTime(row) {
+    if (row[EVENT]) return say(row[TIME]);
+    return fromLeft ? "<" + say(row[TIME]) : say(row[TIME]) + "+";
+  }
+  function sayQuantile(row, k) {
+    if (!known(row)) return "no tree";
+    return row[QUANTILES][k] === null ? beyond + say(row[LAST]) : say(row[QUANTILES][k]);
+  }
+  function sayInterval(row) {
+    const [low, high] = [sayQuantile(row, 0), sayQuantile(row, levels.length - 1)];
+    return low === high ? low : `${low} to ${high}`;
+  }
+  function sayLimit(row) {
+    return row[LIMIT] === null ? "none" : percent(row[LIMIT]);
+  }
+  /* What a column sorts by: hidden quantiles beyond all others, rows without any at the end. */
+  function place(row, k) {
+    if (!known(row)) return null;
+    const value = row[QUANTILES][k];
+    const far = fromLeft ? -1e300 : 1e300;
+    return value === null ? far : value;
+  }
+  const top = levels.length - 1;
+  const columns = [
+    { head: () => "Row", cell: (row) => shorten(String(row[LABEL])), by: (row) => row[LABEL] },
+    { head: () => "Time", cell: sayTime, by: (row) => row[TIME], number: true },
+    { head: () => "Status", cell: status, by: status },
+    { head: () => `${percent(levels[state.level])} quantile`, number: true,
+      cell: (row) => sayQuantile(row, state.level), by: (row) => place(row, state.level) },
+    { head: () => "80\u00a0% interval", cell: sayInterval, by: (row) => place(row, fromLeft ? 0 : top),
+      number: true },
+    { head: () => (fromLeft ? "Seen from level" : "Seen up to level"), cell: sayLimit,
+      by: (row) => row[LIMIT], number: true },
+  ];
+
+  const heads = columns.map((column, c) => {
+    const th = element("th", { scope: "col", class: column.number ? "number" : "" });
+    const button = element("button", { type: "button" }, column.head());
+    button.addEventListener("click", () => sortBy(c));
+    th.append(button);
+    document.querySelector("#table thead tr").append(th);
+    return { th, button };
+  });
+  const lines = facts.rows.rows.map((row) => {
+    const tr = element("tr", { tabindex: "-1" });
+    const cells = columns.map((column) =>
+      element("td", { class: column.number ? "number" : "" }, column.cell(row)));
+    cells[0].setAttribute("dir", "auto");
+    cells[0].title = String(row[LABEL]);
+    tr.append(...cells);
+    const line = { row, tr, cells, shown: true, text: `${row[LABEL]} ${status(row)}`.toLowerCase() };
+    tr.addEventListener("click", () => choose(line));
+    tr.addEventListener("keydown", (event) => press(event, line));
+    return line;
+  });
+  let order = lines.slice();
+  let chosen = null;
+  let sorted = { column: -1, up: true };
+
+  function sortBy(c, keep = false) {
+    const up = keep ? sorted.up : sorted.column === c ? !sorted.up : true;
+    sorted = { column: c, up };
+    const by = columns[c].by;
+    order.sort((one, two) => {
+      const [a, b] = [by(one.row), by(two.row)];
+      if (a === null || b === null) return (a === null) - (b === null);
+      const sign = typeof a === "number" && typeof b === "number"
+        ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+      return (sorted.up ? 1 : -1) * sign;
+    });
+    heads.forEach(({ th }, k) => {
+      if (k === c) th.setAttribute("aria-sort", up ? "ascending" : "descending");
+      else th.removeAttribute("aria-sort");
+    });
+    body.append(...order.map(({ tr }) => tr));
+  }
+
+  function press(event, line) {
+    const visible = order.filter(({ shown }) => shown);
+    const at = visible.indexOf(line);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + 10, PageUp: at - 10,
+      Home: 0, End: visible.length - 1 };
+    if (event.key === "Enter" || event.key === " ") choose(line);
+    else if (event.key in to) {
+      const next = visible[Math.max(0, Math.min(visible.length - 1, to[event.key]))];
+      reach(next);
+      next.tr.focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  /* One row at a time is in the tab order. */
+  function reach(line) {
+    for (const { tr } of lines) tr.setAttribute("tabindex", "-1");
+    line.tr.setAttribute("tabindex", "0");
+  }
+
+  function choose(line, scroll = true) {
+    if (chosen) chosen.tr.removeAttribute("aria-current");
+    chosen = line;
+    line.tr.setAttribute("aria-current", "true");
+    reach(line);
+    showRow();
+    const detail = document.getElementById("detail");
+    const box = detail.getBoundingClientRect();
+    if (scroll && (box.top < 0 || box.top > window.innerHeight)) detail.scrollIntoView();
+  }
+
+  function filter() {
+    const wanted = document.getElementById("filter").value.trim().toLowerCase();
+    let count = 0;
+    for (const line of lines) {
+      line.shown = line.text.includes(wanted);
+      line.tr.hidden = !line.shown;
+      count += line.shown;
+    }
+    const visible = order.filter(({ shown }) => shown);
+    if (visible.length) reach(chosen && chosen.shown ? chosen : visible[0]);
+    document.getElementById("found").textContent = count === lines.length
+      ? `${count} rows` : `${count} of ${lines.length} rows`;
+  }
+
+  function showRow() {
+    const row = chosen.row;
+    const seen = row[EVENT] ? "event at" : fromLeft ? "event before" : "no event until";
+    document.getElementById("chosen").textContent = `${row[LABEL]}: ${seen} ${say(row[TIME])}`;
+    const list = document.getElementById("quantiles");
+    list.replaceChildren();
+    const host = document.getElementById("curve");
+    if (!known(row)) {
+      draw(host, () => host.append(element("p", {},
+        "Every tree has drawn this row, so nothing can be said of it out of bag.")));
+      return;
+    }
+    levels.forEach((level, k) => {
+      const item = element("li", {}, `${percent(level)}: ${sayQuantile(row, k)}`);
+      if (k === state.level) item.setAttribute("aria-current", "true");
+      list.append(item);
+    });
+    draw(host, () => drawCurve(host, row));
+  }
+
+  function drawCurve(host, row) {
+    const unit = facts.rows.unit;
+    const curve = {
+      initial: row[INITIAL] / unit,
+      times: row[STEPS].map((i) => facts.rows.times[i]),
+      values: row[SURVIVAL].map((value) => value / unit),
+    };
+    const [first, end] = facts.range;
+    const pad = 0.12 * (end - first);
+    const low = fromLeft ? Math.min(first - pad, row[TIME]) : Math.min(first, row[TIME]);
+    const high = Math.max(end + pad, row[TIME]);
+    const last = curve.times.length - 1;
+    const left = curve.values[last];
+    /* The curve is known, if flat, to the last neighbour; from the left, from the first. */
+    const from = Math.min(curve.times[0], row[LAST]);
+    const until = Math.max(curve.times[last], row[LAST]);
+    const hides = fromLeft ? curve.initial < 1 - 1e-3 : left > 1e-3;
+    const part = fromLeft ? `levels below ${sayLimit(row)}` : `levels above ${sayLimit(row)}`;
+    const middle = levels[state.level];
+    const label = `Survival curve of ${row[LABEL]}. Its ${percent(middle)} quantile is ` +
+      `${sayQuantile(row, state.level)}, its 80\u00a0% interval ${sayInterval(row)}.` +
+      (hides ? ` Censoring hides ${part}.` : "");
+    const at = frame(host, {
+      label, ratio: 0.72,
+      x: { low, high, title: "time", say },
+      y: { low: 0, high: 1, title: "probability of an event after this time", say: percent },
+    });
+    if (hides) {
+      const x = fromLeft ? at.x(low) : at.x(until);
+      const width = Math.max(0, fromLeft ? at.x(from) - x : at.x(high) - x);
+      const y = fromLeft ? at.y(1) : at.y(left);
+      const height = Math.max(0, fromLeft ? at.y(curve.initial) - y : at.y(0) - y);
+      shape(at.svg, "rect", { class: "fill-hatch", x, y, width, height });
+    }
+    const begin = fromLeft ? from : low;
+    const path = steps(at, curve, begin, fromLeft ? high : until);
+    shape(at.svg, "path", { class: "line", d: path });
+    if (hides) {
+      const [cx, cy] = fromLeft ? [at.x(from), at.y(curve.initial)] : [at.x(until), at.y(left)];
+      shape(at.svg, "circle", { class: "dot open", cx, cy, r: 5 });
+    }
+    const own = at.x(row[TIME]);
+    shape(at.svg, "line", { class: "own", x1: own, x2: own, y1: at.top, y2: at.bottom });
+    write(at, own, at.top + 12, row[EVENT] ? "event seen" : "censored");
+    const stops = [{ x: at.x(low), y: at.y(curve.initial), lines: [`time ${say(low)}`,
+      `event after: ${percent(curve.initial)}`] }];
+    if (fromLeft) stops.pop();
+    curve.times.forEach((time, i) => stops.push({ x: at.x(time), y: at.y(curve.values[i]),
+      lines: [`time ${say(time)}`, `event after: ${percent(curve.values[i])}`] }));
+    levels.forEach((level, k) => {
+      const value = row[QUANTILES][k];
+      if (value === null) return;
+      const here = k === state.level;
+      const [cx, cy] = [at.x(value), at.y(1 - level)];
+      shape(at.svg, "circle", { class: here ? "dot" : "dot other", cx, cy, r: here ? 6 : 4.5 });
+      stops.push({ x: cx, y: cy, lines: [`${percent(level)} quantile: ${say(value)}`] });
+      if (here) write(at, cx + 6, cy - 6, `${percent(level)}: ${say(value)}`);
+    });
+    if (hides) {
+      const short = at.y(0) - at.y(left) < 44;
+      const y = fromLeft ? at.y(curve.initial) + 16 : (short ? at.y(left) : at.y(0)) - 24;
+      const spot = { class: "said", x: fromLeft ? at.left + 4 : at.right - 4,
+        "text-anchor": fromLeft ? "start" : "end" };
+      shape(at.svg, "text", { ...spot, y }, "hidden by censoring:");
+      shape(at.svg, "text", { ...spot, y: y + 15 }, part);
+    }
+    stops.sort((one, two) => one.x - two.x);
+    follow(at, stops);
+  }
+
+  /* Text beside a point, on the side that has room. */
+  function write(at, x, y, text) {
+    const ends = x > at.right - 7 * text.length;
+    shape(at.svg, "text", { class: "said", x: ends ? x - 6 : x + 6, y: Math.max(at.top + 10, y),
+      "text-anchor": ends ? "end" : "start" }, text);
+  }
+
+  body.append(...order.map(({ tr }) => tr));
+  document.getElementById("filter").addEventListener("input", filter);
+  choose(lines[0], false);
+  filter();
+
+  /* What changes with the quantile. */
+  return () => {
+    heads.forEach(({ button }, c) => { button.textContent = columns[c].head(); });
+    for (const { row, cells } of lines) cells[3].textContent = columns[3].cell(row);
+    if (sorted.column === 3) sortBy(3, true);
+    showRow();
+  };
+}

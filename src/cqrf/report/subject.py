@@ -1,0 +1,179 @@
+"""The subject: the forest, the table, and which of its predictions are judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from cqrf.curves import StepCurves
+from cqrf.estimator import CensoredQuantileForest
+from cqrf.model import Model, Queries
+from cqrf.quantiles import QuantileSolver
+from cqrf.table import read_table
+from cqrf.target import Target, oriented, read_target
+
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What a report is about.
+
+    Attributes
+    ----------
+    X : frame or array
+        The table as it was given.
+    matrix : ndarray of shape (n, n_features)
+        The table as numbers and codes.
+    names : tuple of str
+        Names of its columns.
+    out_of_bag : bool
+        Whether it is the training table, so that each row is judged by trees that did not draw it.
+    n_seen : int
+        Rows that are also in the training table.
+    queries : Queries
+        The rows as the forest reads them.
+    values : ndarray of shape (n, n_levels)
+        Quantiles at LEVELS: infinite where censoring hides them, NaN where no tree speaks.
+    last : ndarray of shape (n,)
+        Last neighbour of each row, which a hidden quantile lies beyond.
+    """
+
+    forest: CensoredQuantileForest
+    X: Any
+    matrix: NDArray[Any]
+    names: tuple[str, ...]
+    target: Target
+    out_of_bag: bool
+    n_seen: int
+    queries: Queries
+    values: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+    @property
+    def model(self) -> Model:
+        """The fitted forest."""
+        return self.forest.model_
+
+    @property
+    def censoring(self) -> str:
+        """Side on which times are censored."""
+        return self.model.censoring
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Rows that some tree speaks for."""
+        return np.asarray(~np.isnan(self.values).any(axis=1))
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Quantiles that censoring hides."""
+        return np.isinf(self.values)
+
+    @property
+    def clipped(self) -> NDArray[np.float64]:
+        """Quantiles with the last neighbour in place of those that are hidden."""
+        return np.where(self.hidden, self.last[:, np.newaxis], self.values)
+
+    @property
+    def weight(self) -> NDArray[np.float64] | None:
+        """Weights of the training rows in the order of their table."""
+        weight = self.model.rows.weight
+        if weight is None:
+            return None
+        return weight[np.argsort(self.model.order)].astype(np.float64)
+
+    def curves(self, rows: NDArray[np.intp]) -> StepCurves:
+        """Survival curves of some of the rows."""
+        curves = self.model.curves(self._take(rows), n_jobs=self.forest.n_jobs)
+        assert isinstance(curves, StepCurves)
+        return curves
+
+    def max_level(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Largest level that can be estimated at some of the rows (the smallest, from the left)."""
+        solver = make_solver(self.forest)
+        return self.model.max_level(self._take(rows), solver, self.forest.n_jobs)
+
+    def _take(self, rows: NDArray[np.intp]) -> Queries:
+        in_bag = self.queries.in_bag
+        return Queries(self.queries.codes[rows], None if in_bag is None else in_bag[rows])
+
+
+def read_subject(forest: CensoredQuantileForest, X: Any, y: Any) -> Subject:
+    """Read the table, and find out whether the forest was grown from it."""
+    if not isinstance(forest, CensoredQuantileForest):
+        raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
+    check_is_fitted(forest)
+    model, target = forest.model_, read_target(y)
+    if target.entry is not None and model.censoring == "left":
+        raise ValueError("entry times go with right censoring; the forest has censoring='left'.")
+    matrix, _ = read_table(forest, X, model.columns)
+    check_consistent_length(matrix, target.time)
+    queries = model.queries(matrix, forest.n_jobs)
+    out_of_bag = is_training_table(forest, target) and np.array_equal(
+        queries.codes, model.training_queries().codes
+    )
+    n_seen = len(target.time) if out_of_bag else count_seen(model, target, queries)
+    if out_of_bag:
+        queries = model.training_queries()
+    solution = model.solve(queries, make_solver(forest), np.array(LEVELS), forest.n_jobs)
+    names = getattr(forest, "feature_names_in_", None)
+    return Subject(
+        forest=forest,
+        X=X,
+        matrix=matrix,
+        names=tuple(
+            f"feature {i}" if names is None else str(names[i]) for i in range(matrix.shape[1])
+        ),
+        target=target,
+        out_of_bag=out_of_bag,
+        n_seen=n_seen,
+        queries=queries,
+        values=solution.values,
+        last=solution.last_neighbor,
+    )
+
+
+def training_target(model: Model) -> Target:
+    """The target the forest was fitted on, in the order of its table."""
+    stored = Target(oriented(model.rows.time, model.censoring), model.rows.event, model.entry)
+    return stored.take(np.argsort(model.order))
+
+
+def is_training_table(forest: CensoredQuantileForest, target: Target) -> bool:
+    """Whether these are the times, events and entries that the forest was fitted on."""
+    train = training_target(forest.model_)
+    n = len(train.time)
+    if len(target.time) != n:
+        return False
+    late, late_train = (
+        np.full(n, -np.inf) if entry is None else entry for entry in (target.entry, train.entry)
+    )
+    pairs = ((target.time, train.time), (target.event, train.event), (late, late_train))
+    return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
+
+
+def count_seen(model: Model, target: Target, queries: Queries) -> int:
+    """Rows with the time, the event and, up to bins, the features of a training row."""
+
+    def keys(rows: Target, codes: NDArray[np.uint8]) -> list[tuple[float, bool, bytes]]:
+        bits = [row.tobytes() for row in np.ascontiguousarray(codes)]
+        return list(zip(rows.time.tolist(), rows.event.tolist(), bits, strict=True))
+
+    known = set(keys(training_target(model), model.training_queries().codes))
+    return sum(key in known for key in keys(target, queries.codes))
+
+
+def make_solver(forest: CensoredQuantileForest) -> QuantileSolver:
+    """How this forest reads quantiles off its weights."""
+    return QuantileSolver(
+        censoring_survival=forest.censoring_survival,
+        n_neighbors=forest.n_neighbors,
+        solver=forest.solver,
+        censoring=forest.model_.censoring,
+    )

@@ -1,0 +1,16 @@
+"""A small forest on the PBC table, grown once."""
+
+import pytest
+
+from cqrf import CensoredQuantileForest
+from cqrf.datasets import load_pbc
+
+
+@pytest.fixture(scope="session")
+def pbc():
+    return load_pbc(as_frame=True)
+
+
+@pytest.fixture(scope="session")
+def forest(pbc):
+    return CensoredQuantileForest(n_estimators=60, random_state=0).fit(pbc.X, pbc.y)

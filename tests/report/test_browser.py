@@ -1,0 +1,256 @@
+"""The page in a browser: it opens without a complaint, answers keys and clicks, fits a phone."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.report import write_report
+
+PROGRAM = shutil.which("chromium")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+NAME = "<script>window.harmed = 1</script>"
+LABEL = '"><img src=x onerror="window.harmed = 1">'
+PHONE = {"width": 360, "height": 740}
+READABLE = 4.5  # contrast of text that WCAG asks for
+
+# Contrast of an element's text with what is behind it.
+CONTRAST = """
+(selector => {
+  const rgb = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = node => {
+    const color = rgb(getComputedStyle(node).backgroundColor);
+    return color.length === 4 && color[3] === 0 ? behind(node.parentElement) : color;
+  };
+  const node = document.querySelector(selector);
+  const style = getComputedStyle(node);
+  const ink = light(rgb(node.namespaceURI.includes("svg") ? style.fill : style.color));
+  const paper = light(behind(node.closest("svg") ? node.closest("div") : node));
+  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+})(%r)
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if PROGRAM is None:
+        reason = "there is no chromium on this machine (apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from browser import Browser
+
+    opened = Browser(PROGRAM)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def page(forest, pbc, tmp_path_factory):
+    path = tmp_path_factory.mktemp("browser") / "report.html"
+    return write_report(forest, pbc.X, pbc.y, path, title="PBC", source="pbc.csv")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({NAME: rng.uniform(size=80), "a" * 300: rng.uniform(size=80)})
+    X["مرحبا"] = rng.choice([LABEL, "😀"], 80)
+    time = np.exp(2 * X[NAME].to_numpy() + rng.normal(size=80) / 5)
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, time)
+    path = tmp_path_factory.mktemp("hostile") / "report.html"
+    ids = [LABEL, NAME, *(f"{'x' * 200} {i}" for i in range(78))]
+    return write_report(forest, X, time, path, title=NAME + "b" * 300, ids=ids, source=LABEL)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_page_opens_without_complaint(browser, page, width, scheme):
+    browser.open(page, width=width, scheme=scheme)
+    assert browser.complaints() == []
+    assert browser.run("document.querySelectorAll('section').length") == 8
+    assert browser.run("document.querySelectorAll('.chart svg').length") == 8
+    labels = browser.run("[...document.querySelectorAll('.chart svg')].map(s => s.ariaLabel)")
+    assert all(len(label) > 30 for label in labels)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_complaints_are_heard(browser, page, tmp_path):
+    harmed = page.read_text(encoding="utf-8").replace(
+        "</body>", "<script>window.harmed = 1</script><img src='https://example.org/a.png'></body>"
+    )
+    path = tmp_path / "harmed.html"
+    path.write_text(harmed, encoding="utf-8")
+    browser.open(path)
+    assert len(browser.complaints()) == 2
+    assert browser.run("window.harmed === undefined")
+
+
+def test_no_word_is_left_that_a_reader_should_not_see(browser, page):
+    browser.open(page)
+    text = browser.run("document.body.innerText + ' ' + document.querySelector('main').innerHTML")
+    for word in ("NaN", "undefined", "Infinity", "null", "None", "[object"):
+        assert word not in text
+
+
+def test_the_quantile_changes_the_pictures(browser, page):
+    browser.open(page)
+    look = (
+        "[...document.querySelectorAll('.panel .line:not(.other)')].map(p => p.getAttribute('d'))"
+    )
+    cells = "[...document.querySelectorAll('#table td:nth-child(4)')].map(c => c.textContent)"
+    before, listed = browser.run(look), browser.run(cells)
+    assert browser.run("document.getElementById('quantile').value") == "0.5"
+    browser.run("document.getElementById('quantile').focus()")
+    browser.press("ArrowDown")
+    assert browser.run("document.getElementById('quantile').value") == "0.75"
+    assert all(one != two for one, two in zip(before, browser.run(look), strict=True))
+    assert browser.run(cells) != listed
+    assert "75\u00a0%" in browser.run(
+        "document.querySelector('#table th:nth-child(4)').textContent"
+    )
+    notes = browser.run("[...document.querySelectorAll('#panels .note')].map(n => n.textContent)")
+    assert any("hides" in note for note in notes)
+    assert browser.complaints() == []
+
+
+def test_a_click_and_the_keys_show_the_curve_of_a_row(browser, page, forest, pbc):
+    browser.open(page)
+    curve, name = "document.querySelector('#curve .line').getAttribute('d')", "chosen.textContent"
+    first = browser.run(curve)
+    browser.click("#table tbody tr:nth-child(2)")
+    assert browser.run(name) == "2: no event until 4,500"
+    assert browser.run("document.querySelectorAll('#curve .fill-hatch').length") == 1
+    assert browser.run("document.querySelectorAll('#curve .own').length") == 1
+    assert "hidden by censoring" in browser.run("document.querySelector('#curve').textContent")
+    browser.click("#table tbody tr:nth-child(3)")
+    second = browser.run(curve)
+    assert second != first
+    assert browser.run(name) == "3: event at 1,012"
+    assert browser.run("document.activeElement.tagName") == "TR"
+    browser.press("ArrowDown")
+    assert browser.run(curve) == second
+    browser.press("Enter")
+    assert browser.run(name) == "4: event at 1,925"
+    assert browser.run(curve) != second
+    assert browser.run("document.querySelectorAll('#table [aria-current]').length") == 1
+    assert browser.run("document.querySelectorAll('#table tr[tabindex=\"0\"]').length") == 1
+    median = forest.predict_oob(0.5, unidentified="nan")[3]
+    shown = browser.run("document.querySelector('#quantiles [aria-current]').textContent")
+    assert shown == f"50\u00a0%: {median:,.0f}"
+    assert browser.complaints() == []
+
+
+def test_the_list_sorts_and_filters(browser, page, pbc):
+    browser.open(page)
+    shown = "[...document.querySelectorAll('#table tbody tr:not([hidden]) td:first-child')]"
+    shown += ".map(cell => Number(cell.textContent) - 1)"
+    for way, sign in (("ascending", 1), ("descending", -1)):
+        browser.click("#table th:nth-child(2) button")
+        assert browser.run("document.querySelector('#table th:nth-child(2)').ariaSort") == way
+        times = sign * pbc.y["time"][browser.run(shown)]
+        assert (np.diff(times) >= 0).all()
+    assert browser.run("document.querySelectorAll('[aria-sort]').length") == 1
+    browser.run("document.getElementById('filter').focus()")
+    browser.call("Input.insertText", text="Censored")
+    assert not pbc.y["event"][browser.run(shown)].any()
+    assert browser.run("found.textContent") == "257 of 418 rows"
+
+
+def test_pictures_tell_their_values_to_the_pointer_and_to_the_keys(browser, page):
+    browser.open(page)
+    browser.click("#marginal svg")
+    assert "event:" in browser.run("tip.innerText")
+    browser.run("document.querySelector('#histogram svg').focus()")
+    browser.press("ArrowRight")
+    first = browser.run("tip.innerText")
+    assert "censored:" in first
+    browser.press("ArrowRight")
+    assert browser.run("tip.innerText") != first
+    browser.press("Escape")
+    assert browser.run("tip.hidden")
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_hostile_text_stays_text(browser, hostile, width):
+    browser.open(hostile, width=width)
+    assert browser.complaints() == []
+    assert browser.run("window.harmed === undefined")
+    assert browser.run("document.querySelectorAll('img, script').length") == 2
+    assert browser.run("document.querySelector('h1').textContent").startswith(NAME)
+    names = browser.run("[...document.querySelectorAll('h3, #bars .name')].map(n => n.textContent)")
+    assert names.count(NAME) == 2
+    browser.click("#table tbody tr:nth-child(1)")
+    assert browser.run("chosen.textContent").startswith(LABEL)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_on_its_ground(browser, page, scheme):
+    browser.open(page, scheme=scheme)
+    dark = browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+    assert dark == (scheme == "dark")
+    for selector in (
+        "h1",
+        "p",
+        ".quiet",
+        ".note",
+        "nav a",
+        "td",
+        "th",
+        "#histogram text",
+        "dt",
+        ".legend span",
+        "#table tr[aria-current] td",
+        "select",
+    ):
+        assert browser.run(CONTRAST % selector) >= READABLE, selector
+
+
+def test_left_censoring_and_rows_without_a_tree(browser, pbc, tmp_path):
+    y = censored(5000.0 - pbc.y["time"], pbc.y["event"])
+    forest = CensoredQuantileForest(
+        n_estimators=3, max_samples=0.9, censoring="left", random_state=0
+    ).fit(pbc.X, y)
+    assert np.isnan(forest.predict_oob(0.5, unidentified="clip")).any()
+    path = write_report(forest, pbc.X, y, tmp_path / "report.html")
+    browser.open(path)
+    for row in range(1, 12):
+        browser.click(f"#table tbody tr:nth-child({row})")
+    assert browser.complaints() == []
+    text = browser.run("document.body.innerText")
+    assert "no tree" in text
+    assert "<" in browser.run("document.querySelector('#table tbody').innerText")
+    for word in ("NaN", "undefined", "Infinity", "null"):
+        assert word not in text
+
+
+def test_it_can_be_printed(browser, page):
+    browser.open(page)
+    assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 10_000
+
+
+def test_screenshots(browser, pbc, tmp_path):
+    """With CQRF_SCREENSHOTS set, the pictures of the documents."""
+    drawn = bool(os.environ.get("CQRF_SCREENSHOTS"))
+    folder = DOCS if drawn else tmp_path
+    forest = CensoredQuantileForest(n_estimators=500 if drawn else 20, random_state=0)
+    forest.fit(pbc.X, pbc.y)
+    title = "Survival with primary biliary cirrhosis"
+    path = write_report(
+        forest, pbc.X, pbc.y, tmp_path / "report.html", title=title, source="pbc.csv"
+    )
+    browser.open(path, width=1200, height=1080)
+    browser.photograph(folder / "report.png", full=False)
+    browser.open(path, **PHONE)
+    browser.click("#table tbody tr:nth-child(6)")
+    browser.photograph(folder / "report_phone.png", full=False)
+    for name in ("report.png", "report_phone.png"):
+        assert (folder / name).stat().st_size > 10_000
