@@ -22,7 +22,7 @@ from cqrf.report.quality import (
     say_skill,
 )
 from cqrf.report.rows import describe_rows
-from cqrf.report.subject import LEVELS, Subject, read_subject, training_target
+from cqrf.report.subject import LEVELS, Subject, read_subject
 
 PACKAGES = ("cqrf", "numpy", "numba", "scikit-learn")
 
@@ -42,7 +42,7 @@ def gather_facts(
     subject = read_subject(forest, X, y)
     if len(subject.target.time) == 0:
         raise ValueError("the table has no rows: there is nothing to report.")
-    times = [subject.target.time, training_target(subject.model).time]
+    times = [subject.target.time, subject.train.time]
     return {
         "title": str(title),
         "source": None if source is None else str(source),
@@ -98,7 +98,7 @@ def say_follow_up(subject: Subject) -> str:
 
 def describe_limits(subject: Subject) -> dict[str, Any]:
     """Facts of the section on what cannot be estimated."""
-    train = training_target(subject.model)
+    train = subject.train
     seen = train.time[train.event]
     if subject.censoring == "right":
         text = [

@@ -16,7 +16,7 @@ from cqrf.metrics import crps as score_crps
 from cqrf.metrics.censoring import marginal_weights, see
 from cqrf.quantiles import QuantileSolver
 from cqrf.report.numbers import count, evenly, plain_list, say, say_share, thin
-from cqrf.report.subject import LEVELS, Subject, training_target
+from cqrf.report.subject import LEVELS, Subject
 from cqrf.target import Target, censored, oriented
 
 LOSS_LEVELS = (0.25, 0.5, 0.75)
@@ -44,7 +44,7 @@ def describe_quality(subject: Subject) -> dict[str, Any]:
     text = [say_whose(subject)]
     if skill is not None:
         text.append(say_skill(skill))
-    train, horizon = training_target(subject.model), find_horizon(subject)
+    train, horizon = subject.train, find_horizon(subject)
     if np.isfinite(horizon):
         bound = "after" if subject.censoring == "right" else "before"
         text.append(
@@ -104,15 +104,13 @@ def say_skill(skill: float) -> str:
     """Skill in words."""
     if abs(skill) < 0.005:
         return (
-            "Its quantiles miss by about as much as those of one Kaplan-Meier curve for all: it "
-            "has found little."
+            "The forest's quantiles miss by about as much as those of one Kaplan-Meier curve for "
+            "all: it has found little."
         )
-    saved = say_share(abs(skill))
-    if skill > 0:
-        return f"Its quantiles miss by {saved} less than those of one Kaplan-Meier curve for all."
+    more, advice = ("less", "") if skill > 0 else ("more", ": better use that curve")
     return (
-        f"Its quantiles miss by {saved} more than those of one Kaplan-Meier curve for all: better "
-        "use that curve."
+        f"The forest's quantiles miss by {say_share(abs(skill))} {more} than those of one "
+        f"Kaplan-Meier curve for all{advice}."
     )
 
 
@@ -134,7 +132,7 @@ def measure_order(subject: Subject) -> list[dict[str, str]]:
 def measure_losses(subject: Subject) -> list[dict[str, str]]:
     """Quantile losses, of the forest and of the marginal quantiles."""
     model, known = subject.model, np.flatnonzero(subject.known)
-    train, target = training_target(model), subject.target.take(known)
+    train, target = subject.train, subject.target.take(known)
     solution = QuantileSolver(censoring=model.censoring).solve(
         marginal_weights(model.rows.weight, len(model.order)),
         model.target,
@@ -152,7 +150,7 @@ def measure_losses(subject: Subject) -> list[dict[str, str]]:
                 predicted,
                 level,
                 censoring=model.censoring,
-                train_weight=subject.weight,
+                train_weight=subject.train_weight,
                 sample_weight=row_weight(subject, known),
             )
             for predicted in (subject.clipped[known, LOSS_COLUMNS[k]], marginal[:, k])
@@ -173,7 +171,7 @@ def measure_curves(subject: Subject, train: Target, rows: NDArray[np.intp]) -> l
     judged = judge(subject, rows)
     options: dict[str, Any] = {
         "censoring": subject.censoring,
-        "train_weight": subject.weight,
+        "train_weight": subject.train_weight,
         "sample_weight": judged.weight,
     }
     first, last = np.quantile(judged.target.time, [0.1, 0.9])
@@ -229,15 +227,15 @@ def judged_rows(subject: Subject) -> NDArray[np.intp]:
 
 def row_weight(subject: Subject, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
     """Weights that the rows had in the fit; None if alike, or if these are other rows."""
-    if not subject.out_of_bag or subject.weight is None:
+    if not subject.out_of_bag:
         return None
-    return subject.weight[rows]
+    return subject.train_weight[rows]
 
 
 def find_horizon(subject: Subject) -> float:
     """Time beyond which nothing is asked."""
-    train = training_target(subject.model)
-    seen = see(train, train, censoring=subject.censoring, train_weight=subject.weight)
+    train = subject.train
+    seen = see(train, train, censoring=subject.censoring, train_weight=subject.train_weight)
     return float(oriented(seen.horizon, subject.censoring))
 
 

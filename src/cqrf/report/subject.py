@@ -15,7 +15,7 @@ from cqrf.estimator import CensoredQuantileForest
 from cqrf.model import Model, Queries
 from cqrf.quantiles import QuantileSolver
 from cqrf.table import read_table
-from cqrf.target import Target, oriented, read_target
+from cqrf.target import Target, read_target
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -81,12 +81,14 @@ class Subject:
         return np.where(self.hidden, self.last[:, np.newaxis], self.values)
 
     @property
-    def weight(self) -> NDArray[np.float64] | None:
-        """Weights of the training rows in the order of their table."""
-        weight = self.model.rows.weight
-        if weight is None:
-            return None
-        return weight[np.argsort(self.model.order)].astype(np.float64)
+    def train(self) -> Target:
+        """Target of the training rows, in the order of their table."""
+        return self.model.training_rows()[0]
+
+    @property
+    def train_weight(self) -> NDArray[np.float64]:
+        """Weights of the training rows, in the order of their table."""
+        return self.model.training_rows()[1]
 
     def curves(self, rows: NDArray[np.intp]) -> StepCurves:
         """Survival curves of some of the rows."""
@@ -139,15 +141,9 @@ def read_subject(forest: CensoredQuantileForest, X: Any, y: Any) -> Subject:
     )
 
 
-def training_target(model: Model) -> Target:
-    """The target the forest was fitted on, in the order of its table."""
-    stored = Target(oriented(model.rows.time, model.censoring), model.rows.event, model.entry)
-    return stored.take(np.argsort(model.order))
-
-
 def is_training_table(forest: CensoredQuantileForest, target: Target) -> bool:
     """Whether these are the times, events and entries that the forest was fitted on."""
-    train = training_target(forest.model_)
+    train, _ = forest.model_.training_rows()
     n = len(train.time)
     if len(target.time) != n:
         return False
@@ -165,7 +161,8 @@ def count_seen(model: Model, target: Target, queries: Queries) -> int:
         bits = [row.tobytes() for row in np.ascontiguousarray(codes)]
         return list(zip(rows.time.tolist(), rows.event.tolist(), bits, strict=True))
 
-    known = set(keys(training_target(model), model.training_queries().codes))
+    train, _ = model.training_rows()
+    known = set(keys(train, model.training_queries().codes))
     return sum(key in known for key in keys(target, queries.codes))
 
 
