@@ -327,6 +327,20 @@ def test_quantile_fan_draws_one_line_a_level_on_the_axes_given(fitted):
     )
 
 
+def test_quantile_fan_takes_frames_and_names(framed):
+    forest, X = framed
+    numbers = [j for j, levels in enumerate(forest.model_.columns.levels) if levels is None]
+    name = forest.feature_names_in_[numbers[0]]
+    by_name, by_number = (plot_quantile_fan(forest, X, feature) for feature in (name, numbers[0]))
+    assert np.array_equal(by_name.lines[0].get_ydata(), by_number.lines[0].get_ydata())
+    assert drawn(by_name.xaxis.label) == name
+    categories = set(range(len(forest.feature_names_in_))) - set(numbers)
+    for category in categories:
+        with pytest.raises(ValueError, match="is a category"):
+            plot_quantile_fan(forest, X, category)
+    assert categories
+
+
 def test_importance_plot_sorts_the_bars_and_draws_names_as_they_stand(framed, fitted):
     forest, _ = framed
     _, own = plt.subplots()

@@ -32,8 +32,9 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
     forest : CensoredQuantileForest
         Fitted.
     X, y : table and target, optional
-        Rows the forest has not seen. Without them it is judged out of bag, on the rows it was
-        fitted to, less those that every tree has drawn.
+        Rows the forest has not seen; what censoring hides of them is made up for by their own
+        censoring, which need not be that of the training rows. Without them the forest is judged
+        out of bag, on the rows it was fitted to, less those that every tree has drawn.
 
     Returns
     -------
@@ -45,7 +46,9 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
         give is NaN.
     """
     check_is_fitted(forest)
-    train, train_weight = forest.model_.training_rows()
+    model = forest.model_
+    train, train_weight = model.training_rows()
+    options: dict[str, Any] = {"censoring": model.censoring}
     if X is None:
         test = train
         predicted = forest.predict_oob(SCORE_QUANTILES, unidentified="clip")
@@ -53,19 +56,17 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
         weight = train_weight * ~np.isnan(predicted).any(axis=1)
         predicted = np.nan_to_num(predicted)
         skill, calibration = forest.score_oob(), assess_calibration(forest)
+        options["train_weight"] = train_weight
     else:
         test = read_target(y)
         predicted = forest.predict(X, SCORE_QUANTILES, unidentified="clip")
         curves = forest.predict_survival(X)
         weight = np.ones(len(test.time))
-        skill, calibration = forest.score(X, y), assess_calibration(forest, X, y)
+        skill = model.skill(predicted, test, np.array(SCORE_QUANTILES), censored_as=test)
+        calibration = assess_calibration(forest, X, y)
     assert isinstance(curves, StepCurves)
-    side = forest.model_.censoring
-    options: dict[str, Any] = {
-        "censoring": side,
-        "train_weight": train_weight,
-        "sample_weight": weight,
-    }
+    side = model.censoring
+    options["sample_weight"] = weight
     end = train.time.max() if side == "right" else train.time.min()
     first, last = np.quantile(test.time[weight > 0], BRIER_RANGE)
     times = np.linspace(first, last, BRIER_TIMES)
@@ -82,11 +83,11 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
                 sample_weight=weight,
             ),
             "integrated_brier_score": _known(
-                integrated_brier_score, train, test, curves, times, **options
+                integrated_brier_score, test, test, curves, times, **options
             ),
-            "crps": _known(crps, train, test, curves, **options),
+            "crps": _known(crps, test, test, curves, **options),
         }
-        losses = censored_quantile_loss(train, test, predicted, SCORE_QUANTILES, **options)
+        losses = censored_quantile_loss(test, test, predicted, SCORE_QUANTILES, **options)
     measured |= {
         f"loss_{level}": float(loss) for level, loss in zip(SCORE_QUANTILES, losses, strict=True)
     }

@@ -22,7 +22,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise IsADirectoryError(f"{target} is a folder: give the name of a file.")
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as file:
+        opened = part.open("xb")
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(target)) from None
+    try:
+        with opened as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -225,8 +225,12 @@ class Model:
         test: Target,
         levels: NDArray[np.float64],
         sample_weight: ArrayLike | None = None,
+        censored_as: Target | None = None,
     ) -> float:
-        """One minus the loss of the predictions over that of the marginal curve."""
+        """One minus the loss of the predictions over that of the marginal curve.
+
+        Rows are taken to be censored as the training rows are, or as others.
+        """
         check_consistent_length(predicted, test.time)
         weight, n = self.rows.weight, len(self.order)
         marginal = QuantileSolver(censoring=self.censoring).solve(
@@ -239,12 +243,12 @@ class Model:
         train = Target(oriented(self.rows.time, self.censoring), self.rows.event, self.entry)
         forest_loss, marginal_loss = (
             censored_quantile_loss(
-                train,
+                censored_as or train,
                 test,
                 values,
                 levels,
                 censoring=self.censoring,
-                train_weight=weight,
+                train_weight=weight if censored_as is None else None,
                 sample_weight=sample_weight,
             ).mean()
             for values in (predicted, baseline)

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from cqrf.arguments import is_count, read_count
 from cqrf.curves import StepCurves
 from cqrf.growing.labels import TOLERANCE
+from cqrf.inspection import find_feature
+from cqrf.table import read_table
 from cqrf.target import oriented, read_target
 
 if TYPE_CHECKING:
@@ -79,21 +82,28 @@ def plot_censoring(
 
 def plot_quantile_fan(
     forest: CensoredQuantileForest,
-    X: NDArray[np.float64],
-    feature: int,
+    X: Any,
+    feature: str | int,
     *,
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),
     ax: Axes | None = None,
 ) -> Axes:
-    """Predicted quantiles of the rows of X, an array, against one of its columns."""
+    """Predicted quantiles of the rows of X against one of its columns of numbers."""
+    check_is_fitted(forest)
+    column = find_feature(forest, feature)
+    if forest.model_.columns.levels[column] is not None:
+        raise ValueError(
+            f"feature={feature!r} is a category, which has no order: use plot_partial_dependence."
+        )
+    along = read_table(forest, X, forest.model_.columns)[0][:, column]
+    order = np.argsort(along, kind="stable")
+    values = forest.predict(X, list(quantiles), unidentified="nan")[order]
     ax = _axes(ax)
-    order = np.argsort(X[:, feature], kind="stable")
-    values = forest.predict(X[order], quantiles, unidentified="nan")
     for k, level in enumerate(quantiles):
         color = COLORS[k % len(COLORS)]
         line, label = LINES[k % len(LINES)], f"{level:g} quantile"
-        ax.plot(X[order, feature], values[:, k], line, color=color, lw=1.8, label=label)
-    ax.set(xlabel=f"feature {feature}", ylabel="time")
+        ax.plot(along[order], values[:, k], line, color=color, lw=1.8, label=label)
+    ax.set(xlabel=_name(forest, column), ylabel="time")
     ax.legend(**LEGEND)
     return ax
 

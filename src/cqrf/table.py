@@ -172,16 +172,25 @@ def _read_codes(
     return np.array([code_of.get(label, np.nan) for label in labels], dtype=np.float64)
 
 
+def _as_floats(series: Any) -> NDArray[np.float64]:
+    import narwhals as nw
+
+    if series.dtype.is_integer():  # some frames refuse to round those above 2**53
+        return np.asarray(series.to_numpy(), dtype=np.float64)
+    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
 def _read_numbers(name: Any, series: Any, kind: str) -> NDArray[np.float64]:
     import narwhals as nw
 
     try:
         if kind == NUMBER:
-            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+            return _as_floats(series)
         missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
         if kind == DATE:
-            microseconds = series.cast(nw.Datetime("us")).dt.timestamp("us")
-            values = np.asarray(microseconds.to_numpy(), dtype=np.float64) / 1e6
+            if series.dtype == nw.Date:
+                series = series.cast(nw.Datetime("us"))
+            values = np.asarray(series.dt.timestamp("us").to_numpy(), dtype=np.float64) / 1e6
         else:
             values = np.asarray(series.dt.total_microseconds().to_numpy(), dtype=np.float64) / 1e6
     except Exception as error:

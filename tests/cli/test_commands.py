@@ -200,30 +200,43 @@ def test_what_is_hidden_or_new_is_said_once(fitted):
     assert "inf" in Path("p.csv").read_text()
 
 
-def test_roles_of_columns(frame):
-    frame["w"] = np.arange(150) % 3
-    frame["ward"] = np.arange(150) // 5
-    frame["from"] = np.where(np.arange(150) % 2, frame["days"] / 2, np.nan)
-    frame["stage"] = np.arange(150) % 4
+def fit_with_roles(frame, *options):
     frame.to_csv("roles.csv", index=False)
-    options = ["--weight", "w", "--groups", "ward", "--entry", "from", "--category", "stage"]
-    call("fit", "roles.csv", *ROLES, *options, "--ignore", "id", *FAST, "-o", "m.cqrf")
-    X = frame.drop(columns=["id", "days", "status", "w", "ward", "from"])
+    call("fit", "roles.csv", *ROLES, *options, "--ignore", "id", *FAST, "-o", "m.cqrf", "--force")
+    return CensoredQuantileForest.load("m.cqrf")
+
+
+def test_roles_of_weights_groups_and_categories(frame):
+    frame["w"], frame["ward"], frame["stage"] = np.arange(150) % 3, np.arange(150) // 5, 1
+    frame["stage"] = np.arange(150) % 4
+    options = ["--weight", "w", "--groups", "ward", "--category", "stage"]
+    found = fit_with_roles(frame, *options)
+    X = frame.drop(columns=["id", "days", "status", "w", "ward"])
     expected = CensoredQuantileForest(n_estimators=20, random_state=0).fit(
         X.assign(stage=X["stage"].astype(str)),
-        censored(frame["days"], frame["status"] == 2, frame["from"]),
+        censored(frame["days"], frame["status"] == 2),
         sample_weight=frame["w"],
         groups=frame["ward"],
     )
-    found = CensoredQuantileForest.load("m.cqrf")
     assert found.score_oob() == expected.score_oob()
     assert found.model_.columns.levels[-1] == ("0", "1", "2", "3")
     # Numbers of another kind of file are the same labels.
     frame.assign(stage=frame["stage"].astype(float)).to_parquet("roles.parquet")
-    assert (
-        call("predict", "m.cqrf", "roles.parquet").stdout
-        == call("predict", "m.cqrf", "roles.csv").stdout
-    )
+    answers = [call("predict", "m.cqrf", f"roles.{kind}").stdout for kind in ("parquet", "csv")]
+    assert answers[0] == answers[1]
+
+
+def test_role_of_entry_is_remembered(frame):
+    frame["from"] = np.where(np.arange(150) % 2, frame["days"] / 2, np.nan)
+    found = fit_with_roles(frame, "--entry", "from")
+    X = frame.drop(columns=["id", "days", "status", "from"])
+    y = censored(frame["days"], frame["status"] == 2, frame["from"])
+    expected = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    assert found.score_oob() == expected.score_oob()
+    call("evaluate", "m.cqrf", "roles.csv")
+    frame.rename(columns={"from": "since"}).to_csv("renamed.csv", index=False)
+    assert "no column 'from'" in refused("evaluate", "m.cqrf", "renamed.csv")
+    call("evaluate", "m.cqrf", "renamed.csv", "--entry", "since")
 
 
 def test_settings(frame):
@@ -277,6 +290,20 @@ def test_evaluate_out_of_bag_and_on_new_rows(fitted):
     assert json.loads(renamed) == found
 
 
+def test_evaluate_says_that_rows_are_known(fitted):
+    assert "fitted to" in call("evaluate", "m.cqrf", "data.csv").stderr
+    assert "fitted to" not in call("evaluate", "m.cqrf").stderr
+
+
+def test_spaces_around_names_do_not_matter(fitted):
+    text = Path("data.csv").read_text()
+    heading, _, rows = text.partition("\n")
+    spaced = heading.replace(",days", " , days ").replace("age", " age")
+    Path("spaced.csv").write_text(f"{spaced}\n{rows}")
+    answers = [call("predict", "m.cqrf", name).stdout for name in ("spaced.csv", "data.csv")]
+    assert answers[0] == answers[1]
+
+
 def test_info(fitted):
     shown = call("info", "m.cqrf").stdout
     assert "150 rows" in shown
@@ -318,6 +345,23 @@ def test_nothing_is_overwritten_without_force(fitted):
     )
 
 
+def test_an_input_is_never_written_to(fitted):
+    before = Path("data.csv").read_bytes()
+    for command in (
+        ["predict", "m.cqrf", "data.csv", "-o", "data.csv"],
+        ["fit", "data.csv", *ROLES, "-o", "data.csv"],
+        ["report", "m.cqrf", "data.csv", "-o", "data.csv"],
+        ["report", "m.cqrf", "data.csv", "-o", "m.cqrf"],
+    ):
+        assert "the name must end in" in refused(*command, "--force") or command[0] == "predict"
+    os.symlink("data.csv", "link.csv")
+    for out in ("data.csv", "./data.csv", "link.csv"):
+        assert "is read by this command" in refused(
+            "predict", "m.cqrf", "data.csv", "-o", out, "--force"
+        )
+    assert Path("data.csv").read_bytes() == before
+
+
 def test_a_failed_run_leaves_no_file(fitted, tmp_path):
     bad = fitted.copy()
     bad["age"] = bad["age"].astype(object)
@@ -354,6 +398,13 @@ WRONG = {
     ),
     "setting without value": (["fit", "data.csv", *ROLES, "--set", "leaves"], "NAME=VALUE"),
     "bad setting": (["fit", "data.csv", *ROLES, "--set", "criterion=gini"], "criterion='gini'"),
+    "no status": (["fit", "data.csv", "--time", "days", "--event", "age"], "is missing in"),
+    "many statuses": (
+        ["fit", "data.csv", "--time", "days", "--event", "height, cm"],
+        "different values, such as",
+    ),
+    "a word among times": (["fit", "word.csv", *ROLES], "column 'days' holds '3 weeks', but must"),
+    "model of another name": (["fit", "data.csv", *ROLES, "-o", "m.csv"], "must end in .cqrf"),
     "kind of file": (["fit", "data.xlsx", *ROLES], "unknown kind of file '.xlsx'"),
     "ids as categories": (["fit", "many.csv", *ROLES], "column 'id' has 300 levels"),
     "empty": (["fit", "empty.csv", *ROLES], "empty.csv is empty"),
@@ -380,11 +431,13 @@ def test_what_is_wrong_with_a_fit_is_said_on_one_line(case, frame):
     pd.DataFrame({"id": [f"i{i}" for i in range(300)], "days": 1.5, "status": 2}).to_csv(
         "many.csv", index=False
     )
+    frame.assign(days=["3 weeks", *frame["days"][1:]]).to_csv("word.csv", index=False)
     gaps = frame.copy()
     gaps.loc[[3, 5], "days"] = np.nan
     gaps.to_csv("gaps.csv", index=False)
     command, expected = WRONG[case]
-    assert expected in refused(*command, *FAST, "-o", "m.cqrf")
+    out = [] if "-o" in command else ["-o", "m.cqrf"]
+    assert expected in refused(*command, *FAST, *out)
     assert not os.path.exists("m.cqrf")
 
 
@@ -395,6 +448,7 @@ WRONG_QUESTIONS = {
     "time": (["--survival", "a,b"], "--survival 'a,b'"),
     "unidentified": (["--unidentified", "zero"], "unidentified='zero'"),
     "id": (["--id", "name"], "no column 'name' to keep"),
+    "nothing": (["-q", ""], "nothing is asked"),
     "format": (["-o", "p.xlsx"], "must end in one of"),
 }
 
@@ -424,6 +478,10 @@ def test_a_command_without_its_options_fails_with_code_2(frame):
     call("fit", "data.csv", code=2)
     call("predict", code=2)
     call("nonsense", code=2)
+    assert (
+        "number of threads" in call("predict", "m.cqrf", "data.csv", "--jobs", "0", code=2).stderr
+    )
+    assert "Usage" in call("predict", "-h").stdout
 
 
 def test_help_is_fast_and_loads_nothing_heavy():

@@ -60,11 +60,11 @@ def measure(program):
 CHUNK_BYTES = 100e6
 
 
-@pytest.mark.parametrize("n_features", [4, 20])
-def test_a_million_rows_are_predicted_in_bounded_memory(n_features):
+def test_a_million_rows_are_predicted_in_bounded_memory():
+    n_features = 20
     (peak,) = measure(f"""
 p, n_queries = {n_features}, 1_000_000
-forest = warm(CensoredQuantileForest(n_estimators=20, random_state=0, n_jobs=2), p)
+forest = warm(CensoredQuantileForest(n_estimators=8, random_state=0, n_jobs=2), p)
 forest.fit(*make(100_000, p))
 asked = make(n_queries, p)[0]
 peak, found = peak_of(lambda: forest.predict(asked, [.1, .5, .9], unidentified="clip"))

@@ -537,15 +537,9 @@ def test_a_refused_file_costs_less_than_twice_its_size(good, tmp_path):
 
 SAVE_FOR_EVER = """
 import sys
-import numpy as np
 from cqrf import CensoredQuantileForest
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(3000, 5))
-forests = [
-    CensoredQuantileForest(n_estimators=300, random_state=seed).fit(X, np.exp(X[:, 0]))
-    for seed in range(2)
-]
+forests = [CensoredQuantileForest.load(path) for path in sys.argv[2:]]
 forests[0].save(sys.argv[1])
 print("ready", flush=True)
 while True:
@@ -555,17 +549,22 @@ while True:
 
 
 def test_a_process_killed_while_it_saves_leaves_a_whole_model(tmp_path):
-    path = tmp_path / "m.cqrf"
     rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    paths = [tmp_path / f"{seed}.cqrf" for seed in range(2)]
+    for seed, path in enumerate(paths):
+        fit(X, np.exp(X[:, 0]), n_estimators=300, random_state=seed).save(path)
+    folder = tmp_path / "killed"
+    folder.mkdir()
     parts = 0
-    for _ in range(12):
-        program = [sys.executable, "-c", SAVE_FOR_EVER, str(path)]
+    for _ in range(8):
+        program = [sys.executable, "-c", SAVE_FOR_EVER, *map(str, [folder / "m.cqrf", *paths])]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as run:
             assert run.stdout.readline().strip() == "ready"
             time.sleep(rng.uniform(0.0, 0.1))
             run.send_signal(signal.SIGKILL)
-        assert CensoredQuantileForest.load(path).random_state in (0, 1)
-        parts += len([other for other in tmp_path.iterdir() if other != path])
+        assert CensoredQuantileForest.load(folder / "m.cqrf").random_state in (0, 1)
+        parts = len(list(folder.iterdir())) - 1
     assert parts > 0, "no kill fell into a write: the test shows nothing"
 
 

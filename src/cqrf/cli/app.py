@@ -15,8 +15,17 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _check_jobs(jobs: int) -> int:
+    if jobs == 0:
+        raise typer.BadParameter("must be a number of threads, or -1 for one for each core")
+    return jobs
+
+
+MODEL_SUFFIXES, PAGE_SUFFIXES = (".cqrf",), (".html", ".htm")
 TABLE = "CSV, TSV, Parquet or Feather file, or - for CSV on standard input."
 Data = Annotated[str, typer.Argument(metavar="DATA", help=TABLE)]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model file, as cqrf fit writes it.")]
@@ -55,7 +64,9 @@ Set = Annotated[
         "--set", metavar="NAME=VALUE", help="Any setting of CensoredQuantileForest; repeatable."
     ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", help="Threads; -1 is one for each core.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", callback=_check_jobs, help="Threads; -1 is one for each core.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 
@@ -95,7 +106,7 @@ def fit(
     Every column that has no other role is a feature; text and categories are split by level, and
     missing values are allowed.
     """
-    check_output(out, force)
+    check_output(out, force, data, suffixes=MODEL_SUFFIXES)
     with plainly():
         from cqrf.cli.fitting import fit_file, parse_settings
         from cqrf.cli.roles import Roles
@@ -127,7 +138,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Like fit, with the settings that do best out of bag among some that are tried."""
-    check_output(out, force)
+    check_output(out, force, data, suffixes=MODEL_SUFFIXES)
     with plainly():
         from cqrf.cli.fitting import parse_settings, tune_file
         from cqrf.cli.roles import Roles
@@ -172,7 +183,7 @@ def predict(
 
     Columns are found by name; others are ignored. Without --out, CSV goes to standard output.
     """
-    check_output(out, force)
+    check_output(out, force, model, data)
     with plainly():
         from cqrf.cli.predicting import Questions, check_format, predict_file
 
@@ -180,6 +191,8 @@ def predict(
         levels = _numbers("--quantiles", quantiles)
         times = _numbers("--survival", survival)
         questions = Questions(levels, times, interval, mean, max_quantile, unidentified)
+        if not any(questions[:5]):
+            fail("nothing is asked: give --quantiles, --survival, --interval or --mean")
         predict_file(model, data, out, questions, ids or [], jobs)
 
 
@@ -192,6 +205,7 @@ def evaluate(
     time: KeptTime = None,
     event: Event = None,
     event_value: EventValue = None,
+    entry: Entry = None,
     jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
@@ -199,7 +213,7 @@ def evaluate(
     with plainly():
         from cqrf.cli.judging import evaluate_file
 
-        given = {"time": time, "event": event, "event_value": event_value}
+        given = {"time": time, "event": event, "event_value": event_value, "entry": entry}
         evaluate_file(model, data, given, jobs, as_json=as_json)
 
 
@@ -220,6 +234,7 @@ def report(
     time: KeptTime = None,
     event: Event = None,
     event_value: EventValue = None,
+    entry: Entry = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows on the page.")
     ] = None,
@@ -228,11 +243,11 @@ def report(
     force: Force = False,
 ) -> None:
     """Write a page about a model and a table: one HTML file that needs no network."""
-    check_output(out, force)
+    check_output(out, force, model, data, suffixes=PAGE_SUFFIXES)
     with plainly():
         from cqrf.cli.reporting import report_file
 
-        given = {"time": time, "event": event, "event_value": event_value}
+        given = {"time": time, "event": event, "event_value": event_value, "entry": entry}
         report_file(model, data, out, given, title=title, id_column=id_column, n_jobs=jobs)
 
 

@@ -57,10 +57,18 @@ def print_json(facts: Any) -> None:
     print(json.dumps(_finite(facts), indent=2, ensure_ascii=False))
 
 
-def check_output(path: Path | None, force: bool) -> None:
-    """Refuse to replace a file before any work is done."""
+def check_output(
+    path: Path | None, force: bool, *inputs: str | None, suffixes: tuple[str, ...] = ()
+) -> None:
+    """Refuse, before any work is done, to replace a file, and ever to replace an input."""
     if path is None:
         return
+    if suffixes and path.suffix.lower() not in suffixes:
+        fail(f"{path}: the name must end in {' or '.join(suffixes)}.")
+    for source in inputs:
+        both = source is not None and os.path.exists(source) and path.exists()
+        if both and os.path.samefile(str(source), path):
+            fail(f"{path} is read by this command: give another name to write to.")
     if path.is_dir():
         fail(f"{path} is a folder: give the name of a file.")
     if not path.parent.is_dir():

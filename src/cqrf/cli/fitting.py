@@ -104,6 +104,8 @@ def say_understood(learning: Learning, path: str) -> None:
         f"Read    {path}: {n} rows, {events} events, {1 - events / n:.0%} censored; times from "
         f"{number(y['time'].min())} to {number(y['time'].max())}"
     )
+    if y["time"].min() < 0:
+        say(f"Note    {int((y['time'] < 0).sum())} times are below 0: is that meant?")
     matrix, columns = read_table(CensoredQuantileForest(), learning.X)
     named = list(zip(learning.X.column_names, columns.kinds, columns.levels, strict=True))
     for kind in dict.fromkeys(columns.kinds):

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from cqrf import CensoredQuantileForest
-from cqrf.cli.console import number, print_json, size_in_words
+from cqrf.cli.console import number, print_json, say, size_in_words
 from cqrf.cli.predicting import feature_names
 from cqrf.cli.roles import Roles, read_target_columns
 from cqrf.cli.tables import as_known, read_whole
+from cqrf.target import read_target
 
 MEASURES = {
     "rows": "rows judged",
@@ -34,6 +35,7 @@ def evaluate_file(
 ) -> None:
     """Judge a model on the rows of a file, or out of bag."""
     from cqrf.evaluation import evaluate
+    from cqrf.report.subject import is_training_table
 
     forest = CensoredQuantileForest.load(model).set_params(n_jobs=n_jobs)
     if path is None:
@@ -42,7 +44,13 @@ def evaluate_file(
         roles = Roles.from_notes(forest.notes_, **given)
         table = read_whole(path)
         X = as_known(table, feature_names(forest, model), forest.model_.columns, path)
-        measured = evaluate(forest, X, read_target_columns(table, roles, path))
+        y = read_target_columns(table, roles, path)
+        if is_training_table(forest, read_target(y)):
+            say(
+                f"Note    {path} is what the model was fitted to, so these figures flatter it; "
+                "leave it out to judge out of bag"
+            )
+        measured = evaluate(forest, X, y)
     if as_json:
         print_json(measured)
         return

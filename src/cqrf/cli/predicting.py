@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -47,8 +47,8 @@ def predict_file(
     forest = CensoredQuantileForest.load(model).set_params(n_jobs=n_jobs)
     names = feature_names(forest, model)
     n_rows, n_hidden, said = 0, 0, set()
-    with _writer(out) as write:
-        for piece in read_pieces(path):
+    with _writer(out) as write, closing(read_pieces(path)) as pieces:
+        for piece in pieces:
             _check_ids(piece, ids, path)
             X = as_known(piece, names, forest.model_.columns, path)
             if X.num_rows == 0:

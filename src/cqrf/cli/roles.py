@@ -13,6 +13,7 @@ from cqrf.cli.tables import as_text, name_some
 from cqrf.target import censored
 
 # Names under which a model file keeps the roles, so that later commands need not be told again.
+MOST_STATUSES = 20  # different values of a column that says what became of a row
 KEPT = ("time", "event", "event_value", "entry")
 
 
@@ -99,12 +100,25 @@ def _events(table: pa.Table, roles: Roles, path: str) -> NDArray[np.bool_]:
                 f"has {name_some(values)}."
             )
         return pc.is_in(labels, pa.array(matching)).to_numpy().astype(bool)
+    if len(values) > MOST_STATUSES and roles.event_value is None:
+        raise ValueError(
+            f"{path}: column {roles.event!r} has {len(values)} different values, such as "
+            f"{name_some(values[:3])}: it does not look like a status."
+        )
     if not {_canonical(value) for value in values} <= {0.0, 1.0}:
         raise ValueError(
             f"{path}: column {roles.event!r} has the values {name_some(values)}; say which one "
             f"means that the event was seen, as in --event-value {values[-1]}."
         )
     return np.array([_canonical(value) == 1.0 for value in labels.to_pylist()])
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _canonical(value: str) -> float | str:
@@ -125,8 +139,12 @@ def _numbers(
     try:
         return column.cast(pa.float64()).to_numpy()
     except pa.ArrowException:
+        shown = next(
+            (repr(value) for value in column.to_pylist() if not _is_number(value)),
+            "text",
+        )
         raise ValueError(
-            f"{path}: column {name!r} holds {column.type}, but must hold numbers."
+            f"{path}: column {name!r} holds {shown}, but must hold numbers (with a decimal point)."
         ) from None
 
 

@@ -11,7 +11,7 @@ import codecs
 import csv
 import gzip
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def read_whole(path: str) -> pa.Table:
     return table
 
 
-def read_pieces(path: str) -> Iterator[pa.Table]:
+def read_pieces(path: str) -> Generator[pa.Table, None, None]:
     """The rows of a file, some thousands at a time; text stays text."""
     return _raw_pieces(path)
 
@@ -97,7 +97,7 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def _raw_pieces(path: str) -> Iterator[pa.Table]:
+def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
     suffix = suffix_of(path)
     with _said_plainly(path):
         if is_text(path):
@@ -129,7 +129,7 @@ def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
         if not heading.strip():
             raise ValueError(f"{path} is empty: its first line must name the columns.")
         delimiter = delimiter or _guess_delimiter(heading)
-        names = next(csv.reader([heading], delimiter=delimiter))
+        names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
         _check_names(names, path)
         types = {name: pa.string() for name in names}
         yield pa.schema(types.items()).empty_table()
@@ -151,8 +151,9 @@ def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
             if "Empty CSV" in str(error):
                 return
             raise
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
+        with reader:  # closed even if nobody reads to the end: it has threads of its own
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
 
 
 def _open_text(path: str) -> Any:

@@ -44,7 +44,7 @@ def describe_quality(subject: Subject) -> dict[str, Any]:
     text = [say_whose(subject)]
     if skill is not None:
         text.append(say_skill(skill))
-    train, horizon = subject.train, find_horizon(subject)
+    train, horizon = subject.censored_as, find_horizon(subject)
     if np.isfinite(horizon):
         bound = "after" if subject.censoring == "right" else "before"
         text.append(
@@ -92,7 +92,9 @@ def measure_skill(subject: Subject) -> tuple[float | None, str | None]:
         if subject.out_of_bag:
             skill = subject.model.skill_in_training(predicted, levels)
         else:
-            skill = subject.model.skill(predicted, subject.target, levels)
+            skill = subject.model.skill(
+                predicted, subject.target, levels, censored_as=subject.censored_as
+            )
     except ValueError as error:
         return None, say_why(error)
     if not np.isfinite(skill):
@@ -132,7 +134,7 @@ def measure_order(subject: Subject) -> list[dict[str, str]]:
 def measure_losses(subject: Subject) -> list[dict[str, str]]:
     """Quantile losses, of the forest and of the marginal quantiles."""
     model, known = subject.model, np.flatnonzero(subject.known)
-    train, target = subject.train, subject.target.take(known)
+    train, target = subject.censored_as, subject.target.take(known)
     solution = QuantileSolver(censoring=model.censoring).solve(
         marginal_weights(model.rows.weight, len(model.order)),
         model.target,
@@ -150,7 +152,7 @@ def measure_losses(subject: Subject) -> list[dict[str, str]]:
                 predicted,
                 level,
                 censoring=model.censoring,
-                train_weight=subject.train_weight,
+                train_weight=subject.weight,
                 sample_weight=row_weight(subject, known),
             )
             for predicted in (subject.clipped[known, LOSS_COLUMNS[k]], marginal[:, k])
@@ -171,7 +173,7 @@ def measure_curves(subject: Subject, train: Target, rows: NDArray[np.intp]) -> l
     judged = judge(subject, rows)
     options: dict[str, Any] = {
         "censoring": subject.censoring,
-        "train_weight": subject.train_weight,
+        "train_weight": subject.weight,
         "sample_weight": judged.weight,
     }
     first, last = np.quantile(judged.target.time, [0.1, 0.9])
@@ -229,13 +231,13 @@ def row_weight(subject: Subject, rows: NDArray[np.intp]) -> NDArray[np.float64] 
     """Weights that the rows had in the fit; None if alike, or if these are other rows."""
     if not subject.out_of_bag:
         return None
-    return subject.train_weight[rows]
+    return subject.weight[rows]
 
 
 def find_horizon(subject: Subject) -> float:
     """Time beyond which nothing is asked."""
-    train = subject.train
-    seen = see(train, train, censoring=subject.censoring, train_weight=subject.train_weight)
+    train = subject.censored_as
+    seen = see(train, train, censoring=subject.censoring, train_weight=subject.weight)
     return float(oriented(seen.horizon, subject.censoring))
 
 

@@ -86,9 +86,14 @@ class Subject:
         return self.model.training_rows()[0]
 
     @property
-    def train_weight(self) -> NDArray[np.float64]:
-        """Weights of the training rows, in the order of their table."""
-        return self.model.training_rows()[1]
+    def censored_as(self) -> Target:
+        """Rows by whose censoring is judged: the training rows, or those of another table."""
+        return self.train if self.out_of_bag else self.target
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Weights of these rows, in the order of their table."""
+        return self.model.training_rows()[1] if self.out_of_bag else np.ones(len(self.target.time))
 
     def curves(self, rows: NDArray[np.intp]) -> StepCurves:
         """Survival curves of some of the rows."""
