@@ -5,6 +5,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
@@ -155,7 +156,7 @@ def test_features_at_the_end_of_the_numbers():
     assert np.array_equal(tiny.predict([[-5e-324], [0.0], [5e-324]]), [1, 5, 9])
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_integers_above_2_to_the_53_are_read_as_floats(frame):
     ids = 2**60 + 1000 * np.arange(60)
     time = np.repeat([1.0, 5.0], 30)
@@ -181,6 +182,17 @@ def test_dates_from_year_1_to_9999():
     forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(frame, time)
     asked = pl.DataFrame({"when": [*days, None]})
     assert np.array_equal(forest.predict(asked)[:3], [1, 5, 9])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_dates_with_a_time_zone_are_moments(zone):
+    when = pd.date_range("2020-01-01", periods=60, freq="D", tz="UTC")
+    time = np.repeat([1.0, 5.0], 30)
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0)
+    forest.fit(pd.DataFrame({"when": when.tz_convert(zone)}), time)
+    for other in ("UTC", "Asia/Kolkata"):
+        asked = pd.DataFrame({"when": when.tz_convert(other)})
+        assert np.array_equal(forest.predict(asked)[[0, 59]], [1, 5])
 
 
 def test_300_levels_are_too_many_and_254_are_not():

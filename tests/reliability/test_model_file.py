@@ -196,6 +196,12 @@ def test_pickle_and_joblib_work_too(protocol, tmp_path):
     assert_same_forest(forest, joblib.load(tmp_path / "m", mmap_mode="r"), frame)
 
 
+def test_a_pickle_holds_no_table():
+    X = np.random.default_rng(0).normal(size=(4000, 60))
+    forest = fit(X, np.exp(X[:, 0]), n_estimators=2)
+    assert len(pickle.dumps(forest)) < X.nbytes / 4
+
+
 def test_a_file_is_compact(tmp_path):
     X, y, _, _ = make_aft(2000, random_state=0)
     forest = CensoredQuantileForest(n_estimators=200, random_state=0).fit(X, y)
