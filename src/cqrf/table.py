@@ -67,7 +67,7 @@ def read_table(
         n_columns = matrix.shape[1]
         return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
     validate_data(estimator, X, skip_check_array=True, reset=learn)
-    named = list(zip(frame.columns, frame.iter_columns(), strict=True))
+    named = list(zip(frame.columns, map(_in_utc, frame.iter_columns()), strict=True))
     kinds = tuple(_kind(series) for _, series in named)
     if columns is None:
         levels = tuple(
@@ -128,6 +128,17 @@ def _as_frame(X: Any) -> Any:
 
         return nw.from_native(from_dataframe(X), eager_only=True)
     return None
+
+
+def _in_utc(series: Any) -> Any:
+    """The series, moved to UTC if narwhals does not know the name of its time zone."""
+    import narwhals as nw
+
+    native = series.to_native()
+    kind = str(getattr(native, "dtype", ""))
+    if series.dtype != nw.Unknown or not kind.startswith("datetime64"):
+        return series
+    return nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
 
 
 def _kind(series: Any) -> str:
