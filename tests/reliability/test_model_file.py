@@ -395,7 +395,7 @@ HOSTILE_SECTIONS = {
     "subset too few": ("subsets", lambda a: a[:-4]),
     "empty leaf": ("leaves", set_to(0, 0)),
     "leaf that never ends": ("leaves", lambda a: a * 0 + 255),
-    "leaf row beyond the table": ("leaves", set_to(1, 61)),
+    "leaf row beyond the table": ("leaves", set_to(1, 60)),
     "leaf larger than all": ("leaves", lambda a: np.append([255, 255, 255, 255, 7], a)),
     "leaves cut short": ("leaves", lambda a: a[:-1]),
     "leaves with more behind": ("leaves", lambda a: np.append(a, [1, 1])),
