@@ -35,7 +35,7 @@ def test_the_demo_prints_a_table_and_leaves_a_report(tmp_path):
     assert f"The report, for a browser: {left['pbc_report.html']}" in run.stdout
     assert left["pbc_report.html"].stat().st_size > 100_000
     assert CensoredQuantileForest.load(left["pbc.cqrf"]).n_features_in_ == 17
-    assert run.stdout.rstrip().splitlines()[-1].startswith("Try next: cqrf predict")
+    assert "cqrf predict demo/pbc.cqrf" in run.stdout.rstrip().splitlines()[-1]
 
 
 def test_the_recorded_session_is_what_the_commands_say():

@@ -6,6 +6,8 @@ for patients it has not seen, draws their survival curves, and writes a report o
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -117,7 +119,8 @@ def _report(folder: Path) -> None:
     print(f"\n$ cqrf report {model} {data} --id id -o {page}", flush=True)
     report_file(str(model), str(data), page, {}, title="PBC trial", id_column="id", n_jobs=-1)
     print(f"\nThe report, for a browser: {page.resolve()}")
-    print(f"Try next: cqrf predict {model} {data} -q .1,.25 --survival 365,1825 --id id")
+    program = "cqrf" if shutil.which("cqrf") else Path(sys.executable).with_name("cqrf")
+    print(f"Try next: {program} predict {model} {data} -q .1,.25 --survival 365,1825 --id id")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from cqrf import CensoredQuantileForest
 from cqrf.cli.console import say, size_in_words
 from cqrf.cli.predicting import feature_names
 from cqrf.cli.roles import Roles, read_target_columns
-from cqrf.cli.tables import as_known, as_text, name_some, read_whole
+from cqrf.cli.tables import STDIN, as_known, as_text, name_some, read_whole
 
 
 def report_file(
@@ -36,7 +36,6 @@ def report_file(
             )
         ids = as_text(table.column(id_column)).to_pylist()
     y = read_target_columns(table, roles, path)
-    write_report(
-        forest, X, y, out, title=title or f"Report on {Path(path).name}", ids=ids, source=path
-    )
+    source = "standard input" if path == STDIN else Path(path).name
+    write_report(forest, X, y, out, title=title or f"Report on {source}", ids=ids, source=source)
     say(f"Wrote   {out} ({size_in_words(out.stat().st_size)}): open it in a browser")

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cqrf.cli.tables import as_text, name_some
 from cqrf.target import censored
 
-# Names under which a model file keeps the roles, so that later commands need not be told again.
-MOST_STATUSES = 20  # different values of a column that says what became of a row
+# Roles that a model file keeps, so that later commands need not be told again.
 KEPT = ("time", "event", "event_value", "entry")
+MOST_STATUSES = 20  # different values of a column that says what became of a row
 
 
 class Roles(NamedTuple):
@@ -32,12 +32,12 @@ class Roles(NamedTuple):
     @classmethod
     def from_notes(cls, notes: dict[str, str], **given: str | None) -> Roles:
         """Roles as a model was fitted with, unless others are given."""
-        known = {name: given.get(name) or notes.get(name) for name in KEPT}
-        if not known["time"]:
+        time, event, event_value, entry = (given.get(name) or notes.get(name) for name in KEPT)
+        if not time:
             raise ValueError(
                 "the model does not tell which column is the time: say --time, and --event."
             )
-        return cls(**known)  # type: ignore[arg-type]
+        return cls(time, event, event_value, entry)
 
     def as_notes(self) -> dict[str, str]:
         """What a model file keeps of them."""
