@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 CASES := 20000
 FILES := 100000
+BENCH :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test fuzz lint types format clean
+.PHONY: help demo test ratios fuzz bench lint types format clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -20,9 +21,15 @@ demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it 
 test: $(VENV)/.with-test  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
+ratios: $(VENV)/.with-test  ## Check that fits and predictions are no slower, against scikit-learn's
+	@$(BIN)/python -m pytest -p no:xdist -s --benchmark-columns=median,min,max,rounds benchmarks/test_ratios.py
+
 fuzz: $(VENV)/.with-test  ## Check 20 000 random forests and 100 000 damaged model files (ten minutes)
 	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) \
 		$(BIN)/python -m pytest -n 2 -rP tests/reliability/test_fuzz.py
+
+bench: $(VENV)/.with-bench $(VENV)/.comprisk  ## Measure times and memory beside the peers (an hour; BENCH=--quick: minutes)
+	@$(BIN)/python -m benchmarks.peers $(BENCH)
 
 lint: $(VENV)/.with-dev  ## Check style and formatting
 	@$(BIN)/ruff check .
@@ -44,6 +51,11 @@ $(VENV)/.with-%: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing cqrf[$*] into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	@touch $@
+
+# comprisk asks for an older Numba than ours but runs with it, so it comes without what it asks for.
+$(VENV)/.comprisk: | $(VENV)/.with-bench
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps comprisk==0.8.0 \
+		&& touch $@ || echo "comprisk cannot be installed: going on without it"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("cqrf needs Python 3.11 or newer; try: make PYTHON=python3.11")'

@@ -1,11 +1,24 @@
 """The forest: the same bits however it is grown, and arrays that mean what they say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cqrf import forest as forest_room
 from cqrf.chance import derive
-from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, grow_trees, in_bag_bits
+from cqrf.forest import (
+    Forest,
+    Growing,
+    Rows,
+    Sampling,
+    Trees,
+    draw_rows,
+    grow_forest,
+    grow_trees,
+    in_bag_bits,
+    settle_rows,
+)
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf.growing.sampling import draw_units, rows_drawn
 from cqrf.growing.tree import LEAF
@@ -118,6 +131,21 @@ def test_the_size_of_a_batch_changes_no_bit(monkeypatch):
     assert_same(*forests)
 
 
+@pytest.mark.parametrize("criterion", [CENSORED_QUANTILE, QUANTILE, VARIANCE, LOGRANK])
+def test_rows_of_the_same_weight_are_rows_without_weights(criterion):
+    rows, order = make_rows()
+
+    def forest(rows):
+        return grow_forest(rows, make_sampling(order), make_growing(criterion), 8, SEED, 1)
+
+    plain = forest(rows)
+    assert (plain.feature != LEAF).sum() > 30
+    # Powers of two change no digit. Light rows count as much where rows are counted.
+    for weight in (1.0, 0.25, 8.0):
+        found = forest(rows._replace(weight=np.full(len(order), weight, np.float32)))
+        assert_same(found, replace(plain, importance=weight * plain.importance))
+
+
 def test_the_seed_decides_the_forest():
     assert_same(grow(5), grow(5))
     a, b = grow(5), grow(5, seed=SEED + 1)
@@ -204,6 +232,74 @@ def walk(forest, root, codes):
             left = code <= at
         node = int(forest.left[node]) + (not left)
     return node
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+@pytest.mark.parametrize("honest", [False, True])
+def test_each_tree_is_given_its_own_rows_and_seed(bootstrap, honest):
+    # Clusters have more rows than are drawn of them, so that there is no room for all at first.
+    cluster = np.random.default_rng(3).integers(0, 12, 150).astype(np.int32)
+    sampling = Sampling(cluster, 12, 5, bootstrap, honest)
+    ranks, starts, seeds = draw_rows(*sampling, np.uint64(SEED), 2, 6)
+    assert starts[0] == 0
+    assert starts[-1] == len(ranks)
+    for k, tree in enumerate(range(2, 6)):
+        draws = drawn_units(sampling, tree)
+        for part, sign in enumerate((1, -1)):
+            found = ranks[starts[2 * k + part] : starts[2 * k + part + 1]]
+            assert np.array_equal(found, rows_drawn(draws, cluster, sign))
+        assert seeds[k] == derive(np.uint64(derive(np.uint64(SEED), tree)), 1)
+
+
+# Two trees as they are grown, the right side first: 0 parts into 1 and 2, these two by a
+# category into 5 and 6, and into 3 and 4. Leaves hold no code and no child.
+NOTHING = [LEAF, 77, 0, 77]
+GROWN = np.array([[0, 3, 0, 1], [1, 1, 1, 5], [1, 0, 0, 3]] + [NOTHING] * 4, np.int32)
+SUBSETS = np.array([[0b01, 0, 0, 0], [0b10, 0, 0, 0]], np.uint64)
+# Ranks 0 to 9 end in 5 3 6 4 5 4 3 5 3 6.
+CODES = np.array([[0, 9, 0, 9, 1, 9, 255, 2, 9, 3], [1, 0, 0, 1, 255, 255, 0, 1, 0, 7]], np.uint8)
+
+
+def settle(honest, ranks, starts, node_of_row):
+    return Trees(
+        *settle_rows(
+            CODES,
+            np.array([False, True]),
+            honest,
+            np.array(ranks, np.uint32),
+            np.array(starts),
+            np.concatenate([GROWN, GROWN]),
+            np.array([0, 7, 14]),
+            np.concatenate([SUBSETS, SUBSETS]),
+            np.array([0, 2, 4]),
+            np.array(node_of_row, np.int32),
+        )
+    )
+
+
+def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():
+    ranks = [0, 1, 2, 3, 4, 7, 1, 1, 3, 6, 7, 9]
+    trees = settle(False, ranks, [0, 6, 6, 12, 12], [5, 3, 6, 4, 5, 5, 3, 3, 4, 3, 5, 6])
+    assert trees.n_nodes.tolist() == [7, 7]
+    assert trees.feature.tolist() == 2 * ([0, 1, 1] + [LEAF] * 4)
+    assert trees.code.tolist() == 2 * [3, 0, 0, 0, 0, 0, 0]
+    assert trees.missing_left.tolist() == 2 * ([False, True] + [False] * 5)
+    assert trees.subsets[:, 0].tolist() == [0b10, 0b01] * 2
+    assert trees.leaf_sizes.tolist() == [3, 1, 1, 1, 1, 1, 3, 1]
+    assert trees.leaf_rows.tolist() == [0, 4, 7, 2, 1, 3, 7, 9, 1, 1, 6, 3]
+
+
+def test_an_honest_tree_is_filled_with_its_other_half_and_loses_empty_nodes():
+    # Leaves 3 and 6 of the first tree stay empty, and leaf 4 of the second.
+    ranks = [0, 1, 3, 4, 5, 7, 2, 0, 2, 6, 8, 8]
+    trees = settle(True, ranks, [0, 2, 6, 7, 12], [5, 3, 6])
+    assert trees.n_nodes.tolist() == [3, 5]
+    assert trees.feature.tolist() == [0, LEAF, LEAF, 0, 1, LEAF, LEAF, LEAF]
+    assert trees.code.tolist() == [3, 0, 0, 3, 0, 0, 0, 0]
+    assert trees.missing_left.tolist() == [False] * 4 + [True] + [False] * 3
+    assert trees.subsets[:, 0].tolist() == [0b10]
+    assert trees.leaf_sizes.tolist() == [2, 2, 3, 1, 1]
+    assert trees.leaf_rows.tolist() == [4, 7, 3, 5, 6, 8, 8, 0, 2]
 
 
 @pytest.mark.parametrize("criterion", [CENSORED_QUANTILE, QUANTILE, VARIANCE, LOGRANK])

@@ -62,7 +62,10 @@ def encode(
 ) -> NDArray[np.uint8]:
     """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature."""
     codes = np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
-    tasks = [(X[:, j], edges[j], codes[j]) for j in range(X.shape[1])]
+    padded = np.full((X.shape[1], MAX_BINS), np.inf)
+    for j, its_edges in enumerate(edges):
+        padded[j, : len(its_edges)] = its_edges
+    tasks = [(X[:, j], padded[j], codes[j]) for j in range(X.shape[1])]
     list(in_threads(_encode_column, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
 
@@ -71,14 +74,8 @@ def encode(
 def _encode_column(column, edges, codes):
     for i in range(column.shape[0]):
         x = column[i]
-        if np.isnan(x):
-            codes[i] = MISSING
-            continue
-        low, high = 0, edges.shape[0]
-        while low < high:
-            middle = (low + high) >> 1
-            if edges[middle] < x:
-                low = middle + 1
-            else:
-                high = middle
-        codes[i] = low
+        # Halving 255 edges takes eight steps and no branch: no processor guesses the way.
+        n_below = np.uint64(0)
+        for step in (128, 64, 32, 16, 8, 4, 2, 1):
+            n_below += np.uint64(step * (edges[n_below + np.uint64(step - 1)] < x))
+        codes[i] = MISSING if np.isnan(x) else n_below

@@ -14,14 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf.chance import derive
-from cqrf.growing.labels import VARIANCE
+from cqrf.growing.histograms import N_BINS
+from cqrf.growing.labels import VARIANCE, read_labelling
 from cqrf.growing.sampling import draw_for_tree, rows_drawn
 from cqrf.growing.tree import (
+    CODE,
+    FEATURE,
     LEAF,
+    MISSING_LEFT,
     find_nodes,
     grow_nodes,
     list_by_level,
-    list_leaves,
     prune_empty,
 )
 from cqrf.kernel import kernel
@@ -165,19 +168,35 @@ def grow_trees(
     """
     ranks, starts, seeds = draw_rows(*sampling, np.uint64(seed), first, end)
     begin, end_of_split = starts[:-1:2].tolist(), starts[1::2].tolist()
+    criterion, levels, *limits = growing
+    labelling = read_labelling(criterion, levels)
+    weighted = rows.weight is not None
+    weight = rows.weight if weighted else np.ones(len(rows.time), np.float32)
+    seen, count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int32)
+    sums = np.zeros((N_BINS, labelling.width))
     grown = [
-        grow_nodes(ranks[start:stop], *rows, *growing, tree_seed)
+        grow_nodes(
+            ranks[start:stop],
+            *rows._replace(weight=weight),
+            *labelling,
+            *limits,
+            weighted,
+            tree_seed,
+            seen,
+            count,
+            sums,
+        )
         for start, stop, tree_seed in zip(begin, end_of_split, seeds, strict=True)
     ]
-    *nodes, subsets, node_of_row, gains = zip(*grown, strict=True)
+    nodes, subsets, node_of_row, gains = zip(*grown, strict=True)
     trees = settle_rows(
         rows.codes,
         rows.categorical,
         sampling.honest,
         ranks,
         starts,
-        *(np.concatenate(arrays) for arrays in nodes),
-        _starts(nodes[0]),
+        np.concatenate(nodes),
+        _starts(nodes),
         np.concatenate(subsets),
         _starts(subsets),
         np.concatenate(node_of_row),
@@ -193,21 +212,24 @@ def draw_rows(unit_of_row, n_units, size, bootstrap, honest, bag_size, seed, fir
     leaves behind them at ``starts[2 * k + 1]``; a tree that is not honest has none of these.
     """
     n_trees = end - first
-    starts = np.zeros(2 * n_trees + 1, np.int64)
+    starts = np.empty(2 * n_trees + 1, np.int64)
     seeds = np.empty(n_trees, np.uint64)
-    ranks = np.empty(n_trees * size, np.int32)
+    ranks = np.empty(n_trees * size, np.uint32)
     n_drawn = 0
+    starts[0] = 0
     for k in range(n_trees):
         seeds[k] = derive(derive(seed, first + k), 1)
         draws = draw_for_tree(seed, first + k, n_units, size, bootstrap, honest, bag_size)
         for part in range(2):
             drawn = rows_drawn(draws, unit_of_row, 1 - 2 * part)
-            if n_drawn + len(drawn) > len(ranks):  # clusters of many rows
-                longer = np.empty(2 * (n_drawn + len(drawn)), np.int32)
-                longer[:n_drawn] = ranks[:n_drawn]
+            if n_drawn + drawn.shape[0] > ranks.shape[0]:  # clusters of many rows
+                longer = np.empty(2 * (n_drawn + drawn.shape[0]), np.uint32)
+                for i in range(n_drawn):
+                    longer[i] = ranks[i]
                 ranks = longer
-            ranks[n_drawn : n_drawn + len(drawn)] = drawn
-            n_drawn += len(drawn)
+            for i in range(drawn.shape[0]):
+                ranks[n_drawn + i] = drawn[i]
+            n_drawn += drawn.shape[0]
             starts[2 * k + part + 1] = n_drawn
     return ranks[:n_drawn], starts, seeds
 
@@ -219,12 +241,9 @@ def settle_rows(
     honest,
     ranks,
     starts,
-    feature,
-    code,
-    missing_left,
-    left,
+    all_nodes,
     first_node,
-    subsets,
+    all_subsets,
     first_subset,
     node_of_row,
 ):
@@ -233,67 +252,67 @@ def settle_rows(
     An honest tree loses the nodes of which one side stays empty. Returns the fields of
     :class:`Trees`.
     """
-    n_trees = first_node.shape[0] - 1
-    n_nodes = np.zeros(n_trees, np.int32)
-    new_feature = np.empty(feature.shape[0], np.int32)
-    new_code = np.zeros(feature.shape[0], np.int32)
-    new_missing_left = np.zeros(feature.shape[0], np.bool_)
-    new_subsets = np.empty(subsets.shape, np.uint64)
-    leaf_sizes = np.empty((feature.shape[0] + n_trees) // 2, np.int32)
+    n_all, n_trees = all_nodes.shape[0], first_node.shape[0] - 1
+    n_nodes = np.empty(n_trees, np.int32)
+    feature, code = np.empty(n_all, np.int32), np.empty(n_all, np.int32)
+    missing_left = np.empty(n_all, np.bool_)
+    subsets = np.empty(all_subsets.shape, np.uint64)
+    leaf_sizes = np.empty((n_all + n_trees) // 2, np.int32)
     leaf_rows = np.empty(ranks.shape[0], np.int32)
-    leaf_of_node = np.empty(feature.shape[0], np.int32)
+    size, moved_to = np.empty(n_all, np.int32), np.empty(n_all, np.int32)
+    listed, leaf_of_node = np.empty(n_all, np.int32), np.empty(n_all, np.int32)
+    next_row = np.empty(n_all, np.int64)
+    settled = np.empty(ranks.shape[0], np.int32)
     at_node, at_subset, at_leaf, at_row, at_split_row = 0, 0, 0, 0, 0
     for k in range(n_trees):
-        here = slice(first_node[k], first_node[k + 1])
-        its_feature, its_code, its_left = feature[here], code[here], left[here]
-        its_missing_left = missing_left[here]
-        its_subsets = subsets[first_subset[k] : first_subset[k + 1]]
-        n_split_rows = starts[2 * k + 1] - starts[2 * k]
-        rows = ranks[starts[2 * k] : starts[2 * k + 1]]
-        nodes = node_of_row[at_split_row : at_split_row + n_split_rows]
-        at_split_row += n_split_rows
+        nodes = all_nodes[first_node[k] : first_node[k + 1]]
+        begin, end = starts[2 * k], starts[2 * k + 1]
         if honest:
-            rows = ranks[starts[2 * k + 1] : starts[2 * k + 2]]
-            nodes = find_nodes(
-                codes,
-                rows,
-                categorical,
-                its_feature,
-                its_code,
-                its_missing_left,
-                its_left,
-                its_subsets,
-            )
-            prune_empty(its_feature, its_code, its_missing_left, its_left, nodes)
-        in_order = list_by_level(its_feature, its_left)
-        n_nodes[k] = len(in_order)
+            begin, end = end, starts[2 * k + 2]
+            its_subsets = all_subsets[first_subset[k] : first_subset[k + 1]]
+            find_nodes(codes, ranks[begin:end], categorical, nodes, its_subsets, settled)
+            prune_empty(nodes, settled, end - begin, size, moved_to)
+        else:
+            for i in range(end - begin):
+                settled[i] = node_of_row[at_split_row + i]
+            at_split_row += end - begin
+        n_nodes[k] = list_by_level(nodes, listed)
         n_leaves = 0
-        for node in in_order:
-            split = its_feature[node]
-            new_feature[at_node] = split
+        for i in range(n_nodes[k]):
+            node = listed[i]
+            split = nodes[node, FEATURE]
+            feature[at_node], code[at_node] = split, 0
+            missing_left[at_node] = nodes[node, MISSING_LEFT] != 0
             if split == LEAF:
                 leaf_of_node[node] = n_leaves
+                leaf_sizes[at_leaf + n_leaves] = 0
                 n_leaves += 1
             elif categorical[split]:
                 for word in range(4):
-                    new_subsets[at_subset, word] = its_subsets[its_code[node], word]
+                    subsets[at_subset, word] = all_subsets[
+                        first_subset[k] + nodes[node, CODE], word
+                    ]
                 at_subset += 1
             else:
-                new_code[at_node] = its_code[node]
-            new_missing_left[at_node] = its_missing_left[node]
+                code[at_node] = nodes[node, CODE]
             at_node += 1
-        sizes, members = list_leaves(leaf_of_node, n_leaves, nodes)
-        leaf_sizes[at_leaf : at_leaf + n_leaves] = sizes
+        # Leaf by leaf, its rows in their old order.
+        for i in range(end - begin):
+            leaf_sizes[at_leaf + leaf_of_node[settled[i]]] += 1
+        for leaf in range(n_leaves):
+            next_row[leaf] = at_row
+            at_row += leaf_sizes[at_leaf + leaf]
+        for i in range(end - begin):
+            leaf = leaf_of_node[settled[i]]
+            leaf_rows[next_row[leaf]] = ranks[begin + i]
+            next_row[leaf] += 1
         at_leaf += n_leaves
-        for i in range(len(members)):
-            leaf_rows[at_row] = rows[members[i]]
-            at_row += 1
     return (
         n_nodes,
-        new_feature[:at_node],
-        new_code[:at_node],
-        new_missing_left[:at_node],
-        new_subsets[:at_subset],
+        feature[:at_node],
+        code[:at_node],
+        missing_left[:at_node],
+        subsets[:at_subset],
         leaf_sizes[:at_leaf],
         leaf_rows[:at_row],
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cqrf.forest import Forest
 from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import inlined, kernel, trailing_zeros
+from cqrf.kernel import inlined, kernel, prefetch, trailing_zeros
 from cqrf.threads import in_threads
 
 Result = TypeVar("Result")
@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 # Queries are read in chunks whose weights hold about this many numbers (24 MB), so that
 # memory does not grow with the number of queries.
 CHUNK_WEIGHTS = 2_000_000
+# Leaves lie far apart in memory: they are asked for this many trees before they are read.
+TREES_AHEAD = 8
 
 
 class Weights(NamedTuple):
@@ -109,49 +111,57 @@ def _forest_weights(
     in_bag,
 ):
     n_queries, n_trees = queries.shape[0], roots.shape[0]
-    leaves = np.empty((n_queries, n_trees), np.int64)
+    starts = np.empty((n_queries, n_trees), np.int64)
+    sizes = np.empty((n_queries, n_trees), np.int32)
     touched = np.zeros(n_queries, np.int64)
     # All queries go through one tree before the next: its nodes stay in the cache.
     for t in range(n_trees):
         for q in range(n_queries):
+            starts[q, t], sizes[q, t] = 0, 0
             if in_bag is not None and (in_bag[q, t >> 3] >> (t & 7)) & 1:
-                leaves[q, t] = -1
                 continue
             leaf = find_leaf(
                 queries[q], roots[t], categorical, feature, code, missing_left, left, subsets
             )
-            leaves[q, t] = leaf
-            touched[q] += leaf_offsets[leaf + 1] - leaf_offsets[leaf]
+            starts[q, t] = leaf_offsets[leaf]
+            sizes[q, t] = leaf_offsets[leaf + 1] - leaf_offsets[leaf]
+            touched[q] += sizes[q, t]
     capacity = np.minimum(touched, n_train).sum()
 
     offsets = np.zeros(n_queries + 1, np.int64)
     ranks = np.empty(capacity, np.int32)
     values = np.empty(capacity)
     total = np.zeros(n_train)
-    # One bit per rank: walking the set bits visits only the rows touched, in time order.
+    # One bit per rank, and one per word of these: walking the set bits visits only the rows
+    # touched, in time order, however many there are.
     touched_bits = np.zeros((n_train >> 6) + 1, np.uint64)
+    touched_words = np.zeros((n_train >> 12) + 1, np.uint64)
     at = 0
     for q in range(n_queries):
         n_used = 0
         for t in range(n_trees):
-            leaf = leaves[q, t]
-            if leaf < 0:
-                continue
-            start, end = leaf_offsets[leaf], leaf_offsets[leaf + 1]
-            if start < end:
+            if t + TREES_AHEAD < n_trees:
+                prefetch(leaf_rows, starts[q, t + TREES_AHEAD])
+            if sizes[q, t] > 0:
                 n_used += 1
-                add_leaf(leaf_rows, start, end, sample_weight, total, touched_bits)
+                rows = leaf_rows[starts[q, t] : starts[q, t] + sizes[q, t]]
+                add_leaf(rows, sample_weight, total, touched_bits, touched_words)
         per_tree = 1.0 / max(1, n_used)
-        for w in range(touched_bits.shape[0]):
-            word = touched_bits[w]
-            while word != np.uint64(0):
-                rank = (w << 6) + trailing_zeros(word)
-                word &= word - np.uint64(1)
-                ranks[at] = rank
-                values[at] = total[rank] * per_tree
-                total[rank] = 0.0
-                at += 1
-            touched_bits[w] = np.uint64(0)
+        for first in range(touched_words.shape[0]):
+            words = touched_words[first]
+            touched_words[first] = np.uint64(0)
+            while words != np.uint64(0):
+                at_word = (first << 6) + trailing_zeros(words)
+                words &= words - np.uint64(1)
+                word = touched_bits[at_word]
+                touched_bits[at_word] = np.uint64(0)
+                while word != np.uint64(0):
+                    rank = (at_word << 6) + trailing_zeros(word)
+                    word &= word - np.uint64(1)
+                    ranks[at] = rank
+                    values[at] = total[rank] * per_tree
+                    total[rank] = 0.0
+                    at += 1
         offsets[q + 1] = at
     return offsets, ranks[:at], values[:at]
 
@@ -162,28 +172,32 @@ def find_leaf(query, root, categorical, feature, code, missing_left, left, subse
     node = root
     split = feature[node]
     while split != LEAF:
-        if goes_left(query[split], split, code[node], missing_left[node], categorical, subsets):
-            node = left[node]
-        else:
-            node = left[node] + 1
+        goes_right = not goes_left(
+            query[split], split, code[node], missing_left[node], categorical, subsets
+        )
+        # A sum, not a branch: where a row goes cannot be guessed.
+        node = left[node] + goes_right
         split = feature[node]
     return left[node]
 
 
-@inlined
-def add_leaf(leaf_rows, start, end, sample_weight, total, touched_bits):
+@kernel
+def add_leaf(rows, sample_weight, total, touched_bits, touched_words):
     """Spread weight 1 over the rows of a leaf."""
-    mass = 1.0 * (end - start)
+    mass = 1.0 * rows.shape[0]
     if sample_weight is not None:
         mass = 0.0
-        for i in range(start, end):
-            mass += sample_weight[leaf_rows[i]]
+        for i in range(rows.shape[0]):
+            mass += sample_weight[rows[i]]
     share = 1.0 / mass
-    for i in range(start, end):
+    for i in range(rows.shape[0]):
         # An unsigned index spares the compiler the check for one that counts from the end.
-        rank = np.uint64(leaf_rows[i])
+        rank = np.uint64(rows[i])
         if sample_weight is None:
             total[rank] += share
         else:
             total[rank] += share * sample_weight[rank]
-        touched_bits[rank >> np.uint64(6)] |= np.uint64(1) << (rank & np.uint64(63))
+        word = rank >> np.uint64(6)
+        if touched_bits[word] == np.uint64(0):
+            touched_words[word >> np.uint64(6)] |= np.uint64(1) << (word & np.uint64(63))
+        touched_bits[word] |= np.uint64(1) << (rank & np.uint64(63))

@@ -14,88 +14,64 @@ from hypothesis import strategies as st
 
 from cqrf.growing.labels import (
     CENSORED_QUANTILE,
-    CLASSES,
-    CURVE,
     LOGRANK,
-    MEAN,
     QUANTILE,
     VARIANCE,
-    VECTOR,
+    class_labels,
     label_node,
+    position,
+    read_labelling,
 )
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 CRITERIA = (VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE)
+# Numbers of levels with which a row of labels is filled up with a zero, and with which not.
+MANY_LEVELS = (LEVELS, (0.5,), (0.25, 0.75), (0.05, 0.2, 0.5), (0.1, 0.4, 0.6, 0.95))
 
 
 class Node(NamedTuple):
     """What label_node writes about the rows of one node, in their order."""
 
     mixed: bool
-    shape: int
     mass: float
-    value: np.ndarray
-    ends: np.ndarray
-    means: np.ndarray
-    precision: np.ndarray
-    survival_at: np.ndarray
-    levels: np.ndarray
-    vectors: np.ndarray
+    labels: np.ndarray
+    direction: np.ndarray
 
 
-def write_labels(criterion, time, event, weight, rows=None, levels=LEVELS, used=None, entry=None):
+def write_labels(
+    criterion, time, event, weight, rows=None, levels=LEVELS, entry=None, labelling=None, cuts=None
+):
     """Call the kernel with scratch full of NaN: it must write all that it promises.
 
-    ``used`` may be the levels that another node has left behind.
+    Only the zero that fills up a row is the caller's. ``cuts`` may be those that another node
+    has left behind.
     """
     first = None
     if entry is not None:
         first = np.array([(time <= since).sum() for since in entry], np.int32)
-    rows = np.arange(len(time), dtype=np.int32) if rows is None else rows
-    n, k = len(rows), len(levels)
-    value, at_risk, ends = np.full(n, np.nan), np.full(n, np.nan), np.full(k + 1, -1)
-    used = np.full(k, np.nan) if used is None else used
-    vectors = np.full((0 if entry is None else n, k), np.nan)
-    means, precision, survival_at = (np.full(k + 1, np.nan) for _ in range(3))
-    mixed, shape, mass = label_node(
+    rows = np.arange(len(time), dtype=np.uint32) if rows is None else rows
+    weight = np.ones(len(time), np.float32) if weight is None else weight
+    labelling = labelling or read_labelling(criterion, levels)
+    n, width = len(rows), labelling.width
+    n_labels = 1 if labelling.levels is None else len(levels)
+    labels, direction = np.full((n, width), np.nan), np.full(width, np.nan)
+    labels[:, n_labels + 1 :] = direction[n_labels + 1 :] = 0.0
+    mixed, mass = label_node(
         criterion,
         time,
         event,
         weight,
-        rows,
-        levels,
-        at_risk,
-        used,
-        value,
-        ends,
-        means,
-        precision,
-        survival_at,
         first,
-        vectors,
+        rows,
+        *labelling[1:],
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.full(width, -1, np.int32),
+        np.full((4, width), np.nan) if cuts is None else cuts,
+        labels,
+        direction,
     )
-    return Node(mixed, shape, mass, value, ends, means, precision, survival_at, used, vectors)
-
-
-def row_labels(node, weights):
-    """Read back the label of each row, shape (rows, labels), times the row's weight."""
-    n = len(node.value)
-    if node.shape == MEAN:
-        return node.value[:, None]
-    if node.shape == VECTOR:
-        return node.vectors
-    labels = np.zeros((n, len(node.ends)))
-    if node.shape == CLASSES:
-        start = 0
-        for c, end in enumerate(node.ends):
-            labels[start:end, c] = weights[start:end]
-            start = end
-        return labels
-    for k in np.flatnonzero(node.precision):
-        end = node.ends[k]
-        labels[:end, k] = node.survival_at[k] * node.value[:end]
-        labels[end:, k] = weights[end:]
-    return labels
+    return Node(mixed, mass, labels, direction)
 
 
 def hazard_steps(time, event, weight, entry):
@@ -107,11 +83,22 @@ def hazard_steps(time, event, weight, entry):
     return steps
 
 
+def centred(labels, weight):
+    """Take their weighted mean from each column of labels, in exact fractions."""
+    means = [
+        sum(w * label for w, label in zip(weight, column, strict=True)) / sum(weight)
+        for column in zip(*labels, strict=True)
+    ]
+    rows = [[label - m for label, m in zip(row, means, strict=True)] for row in labels]
+    return np.array(rows, float)
+
+
 def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
     """Labels by definition: (labels of shape (rows, labels), one over their variance).
 
-    The labels are those of a row of weight 1. None where the node should not be split. A row
-    is at risk only after its entry; what its label was expected to be at entry is taken off.
+    The labels are those of a row of weight 1, centred, with one for each class of `quantile`.
+    None where the node should not be split. A row is at risk only after its entry; what its
+    label was expected to be at entry is taken off.
     """
     late = entry is not None
     entry = [float(since) for since in entry] if late else [-np.inf] * len(time)
@@ -129,12 +116,11 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
             [d - sum(h for t, h in hazard.items() if since < t <= y)]
             for (y, d, _), since in zip(rows, entry, strict=True)
         ]
-        return np.array(labels, float), np.ones(1)
+        return centred(labels, weight), np.ones(1)
     if len(set(time)) == 1:
         return None
     if criterion == VARIANCE:
-        mean = sum(w * y for y, _, w in rows) / sum(weight)
-        return np.array([[y - mean] for y in time], float), np.ones(1)
+        return centred([[y] for y in time], weight), np.ones(1)
     if criterion == QUANTILE:
         share = {t: sum(w for y, _, w in rows if y <= t) / sum(weight) for t in time}
         cuts = [min(t for t in time if share[t] >= tau) for tau in taus]
@@ -142,9 +128,9 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
             return None
         classes = [sum(y > c for c in cuts) for y in time]
         # Labels of classes that share a cut point are zero throughout.
-        return np.array([[c == k for k in range(len(taus) + 1)] for c in classes], float), np.ones(
-            len(taus) + 1
-        )
+        n_classes = len(taus) + 1
+        labels = [[Fraction(c == k) for k in range(n_classes)] for c in classes]
+        return centred(labels, weight), np.ones(n_classes)
     survival, alive = {}, Fraction(1)
     for t, hazard in hazard_steps(time, event, weight, entry).items():
         alive *= 1 - hazard
@@ -169,7 +155,7 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
                 label -= 1 if since >= cut else expected
             row.append(label)
         labels.append(row)
-    return np.array(labels, float), np.array([1 / (tau * (1 - tau)) for tau in taus], float)
+    return centred(labels, weight), np.array([1 / (tau * (1 - tau)) for tau in taus], float)
 
 
 def in_order(time, event, weight=None):
@@ -200,37 +186,68 @@ def weights_of(weight, n):
     return np.ones(n) if weight is None else weight.astype(np.float64)
 
 
-def assert_labels_are_true(criterion, time, event, weight, rows=None, entry=None):
-    rows = np.arange(len(time), dtype=np.int32) if rows is None else rows
-    node = write_labels(criterion, time, event, weight, rows, entry=entry)
+def assert_labels_are_true(criterion, time, event, weight, rows=None, levels=LEVELS, entry=None):
+    rows = np.arange(len(time), dtype=np.uint32) if rows is None else rows
+    node = write_labels(criterion, time, event, weight, rows, levels, entry)
     own_weight = None if weight is None else weight[rows]
     own_entry = None if entry is None else entry[rows]
-    truth = true_labels(criterion, time[rows], event[rows], own_weight, entry=own_entry)
+    truth = true_labels(criterion, time[rows], event[rows], own_weight, levels, own_entry)
     assert node.mixed == (truth is not None)
     if truth is None:
         return
     labels, precision = truth
     w = weights_of(own_weight, len(rows))
     assert node.mass == pytest.approx(w.sum())
-    used = labels.shape[1]
-    found = row_labels(node, w)
-    np.testing.assert_allclose(found[:, :used], labels * w[:, None], rtol=1e-10, atol=1e-10)
-    if node.shape != MEAN:
-        np.testing.assert_allclose(node.precision[:used], precision, rtol=1e-10)
-        np.testing.assert_allclose(node.means[:used], w @ labels / w.sum(), atol=1e-10)
-        assert (node.precision[used:] == 0).all()
+    assert np.array_equal(node.labels[:, 0], w)
+    if criterion == QUANTILE:
+        of_class, direction = class_labels(len(levels))
+        expected = labels @ of_class
+    else:
+        expected, direction = labels * np.sqrt(precision), np.sqrt(precision)
+    end = 1 + expected.shape[1]
+    np.testing.assert_allclose(node.labels[:, 1:end], expected * w[:, None], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(node.direction[:end], [0, *direction], rtol=1e-10)
+    # Levels that are not reached, and what fills up the row.
+    assert not node.labels[:, end:].any()
+    assert not node.direction[end:].any()
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@given(samples(weighted=False))
-def test_labels_are_those_of_the_definition(criterion, sample):
-    assert_labels_are_true(criterion, *sample)
+@given(samples(weighted=False), st.sampled_from(MANY_LEVELS))
+def test_labels_are_those_of_the_definition(criterion, sample, levels):
+    assert_labels_are_true(criterion, *sample, levels=levels)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@given(samples(weighted=True))
-def test_weighted_labels_are_those_of_the_definition(criterion, sample):
-    assert_labels_are_true(criterion, *sample)
+@given(samples(weighted=True), st.sampled_from(MANY_LEVELS))
+def test_weighted_labels_are_those_of_the_definition(criterion, sample, levels):
+    assert_labels_are_true(criterion, *sample, levels=levels)
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=9))
+def test_labels_of_classes_have_the_length_of_one_label_for_each_class(excess):
+    # What one side has too much of some classes it has too little of the others.
+    excess = [*excess, -sum(excess)]
+    of_class, direction = class_labels(len(excess) - 1)
+    assert of_class.shape == (len(excess), len(excess) - 1)
+    gini = sum(d * d for d in excess)
+    assert ((np.array(excess) @ of_class) ** 2).sum() == pytest.approx(gini, rel=1e-12)
+    assert np.diff(of_class @ direction) == pytest.approx(np.ones(len(excess) - 1))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@given(st.data())
+def test_labels_of_classes_sum_to_the_drop_in_gini_impurity(weighted, data):
+    time, event, weight = data.draw(samples(weighted))
+    levels = data.draw(st.sampled_from(MANY_LEVELS))
+    truth = true_labels(QUANTILE, time, event, weight, levels)
+    if truth is None:
+        return
+    n = len(time)
+    inside = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    excess = weights_of(weight, n)[inside] @ truth[0][inside]
+    sums = write_labels(QUANTILE, time, event, weight, levels=levels).labels[inside].sum(axis=0)
+    assert (sums[1:] ** 2).sum() == pytest.approx((excess**2).sum(), abs=1e-9)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -241,7 +258,7 @@ def test_a_node_is_labelled_from_its_own_rows_alone(criterion, weighted):
         time, event, weight = in_order(
             rng.integers(0, 30, 60), rng.random(60) < 0.6, rng.integers(1, 9, 60) / 4
         )
-        rows = np.flatnonzero(rng.random(60) < 0.4).astype(np.int32)
+        rows = np.flatnonzero(rng.random(60) < 0.4).astype(np.uint32)
         assert_labels_are_true(criterion, time, event, weight if weighted else None, rows)
 
 
@@ -254,9 +271,9 @@ def test_a_row_that_enters_late_is_at_risk_only_after_its_entry(criterion, weigh
             rng.integers(1, 30, 60), rng.random(60) < 0.6, rng.integers(1, 9, 60) / 4
         )
         entry = np.where(rng.random(60) < 0.5, np.floor(rng.random(60) * time), -np.inf)
-        rows = np.flatnonzero(rng.random(60) < 0.5).astype(np.int32)
+        rows = np.flatnonzero(rng.random(60) < 0.5).astype(np.uint32)
         weight = weight if weighted else None
-        assert_labels_are_true(criterion, time, event, weight, rows, entry)
+        assert_labels_are_true(criterion, time, event, weight, rows, entry=entry)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -268,22 +285,12 @@ def test_a_weight_of_two_is_a_row_twice(criterion, sample, data):
     weighted = write_labels(criterion, time, event, times.astype(np.float32))
     repeated = write_labels(criterion, np.repeat(time, times), np.repeat(event, times), None)
     assert weighted.mixed == repeated.mixed
-    assert weighted.shape == repeated.shape
     if not weighted.mixed:
         return
     first = np.cumsum(times) - times
-    np.testing.assert_allclose(
-        row_labels(weighted, times.astype(float)),
-        times[:, None] * row_labels(repeated, np.ones(times.sum()))[first],
-        rtol=1e-10,
-        atol=1e-10,
-    )
-
-
-def test_the_kernel_names_the_shape_of_its_labels():
-    time, event, _ = in_order(range(20), [True] * 20)
-    shapes = [write_labels(criterion, time, event, None).shape for criterion in CRITERIA]
-    assert shapes == [MEAN, MEAN, CLASSES, CURVE]
+    expected = times[:, None] * repeated.labels[first]
+    np.testing.assert_allclose(weighted.labels, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(weighted.direction, repeated.direction, rtol=1e-10)
 
 
 def logrank_numerator(time, event, weight, inside):
@@ -306,7 +313,14 @@ def test_hazard_labels_of_a_subset_sum_to_the_numerator_of_the_logrank_test(weig
     node = write_labels(LOGRANK, time, event, weight)
     assert node.mixed == event.any()
     expected = logrank_numerator(time, event, weights_of(weight, n), inside)
-    assert node.value[inside].sum() == pytest.approx(expected, abs=1e-9)
+    assert node.labels[inside, 1].sum() == pytest.approx(expected, abs=1e-9)
+
+
+def survivals(node, event):
+    """P(T > c) of each row at each cut: an event before all cuts has 0 throughout."""
+    reached = node.direction > 0
+    labels = node.labels[:, reached] / node.labels[:, :1] / node.direction[reached]
+    return labels - labels[event.argmax()]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -316,27 +330,34 @@ def test_the_mean_curve_label_is_the_survival_of_the_node(weighted, data):
     # do adds up to the curve itself.
     time, event, weight = data.draw(samples(weighted))
     node = write_labels(CENSORED_QUANTILE, time, event, weight)
-    if node.mixed:
-        reached = node.precision > 0
-        np.testing.assert_allclose(node.means[reached], node.survival_at[reached], atol=1e-10)
+    if not node.mixed:
+        return
+    w = weights_of(weight, len(time))
+    steps = [w[(time == t) & event].sum() / w[time >= t].sum() for t in np.unique(time)]
+    curve = np.cumprod(1 - np.array(steps))
+    shrunk = 1.0 if curve[-1] <= 1 - LEVELS[0] + 1e-9 else 1 - curve[-1]
+    means = w @ survivals(node, event) / w.sum()
+    for level, mean in zip(LEVELS, means, strict=False):
+        survival = curve[curve <= 1 - level * shrunk + 1e-9][0]
+        assert mean == pytest.approx(survival, abs=1e-10)
 
 
 def test_without_censoring_curve_labels_say_who_lies_beyond_each_quantile():
     time, event, _ = in_order(range(1, 11), [True] * 10)
     node = write_labels(CENSORED_QUANTILE, time, event, None)
-    assert node.ends[:5].tolist() == [1, 3, 5, 7, 9]
-    expected = [[float(t > c) for c in (1, 3, 5, 7, 9)] for t in range(1, 11)]
-    assert row_labels(node, np.ones(10))[:, :5].tolist() == expected
+    beyond = np.array([[float(t > c) for c in (1, 3, 5, 7, 9)] for t in range(1, 11)])
+    np.testing.assert_allclose(survivals(node, event), beyond, atol=1e-12)
+    level = np.array(LEVELS)
+    expected = (beyond - (1 - level)) / np.sqrt(level * (1 - level))
+    np.testing.assert_allclose(node.labels[:, 1:], expected, atol=1e-12)
 
 
 def test_a_censored_row_has_the_survival_from_its_own_time_on():
     # Events at 1 2 4 5, censored at 3: S is 4/5, 3/5, then 3/10, 0.
     time, event, _ = in_order([1, 2, 3, 4, 5], [1, 1, 0, 1, 1])
     node = write_labels(CENSORED_QUANTILE, time, event, None)
-    assert node.ends[:5].tolist() == [1, 2, 4, 4, 5]
-    np.testing.assert_allclose(
-        row_labels(node, np.ones(5))[2, :5], [1, 1, (3 / 10) / (3 / 5), (3 / 10) / (3 / 5), 0]
-    )
+    censored = (3 / 10) / (3 / 5)
+    np.testing.assert_allclose(survivals(node, event)[2], [1, 1, censored, censored, 0], atol=1e-12)
 
 
 def test_a_level_that_survival_does_not_reach_is_left_out():
@@ -344,10 +365,16 @@ def test_a_level_that_survival_does_not_reach_is_left_out():
     time, event, _ = in_order([1, 2, 3] + [9] * 7, [1] * 3 + [0] * 7)
     node = write_labels(CENSORED_QUANTILE, time, event, None)
     assert node.mixed
-    assert node.ends.tolist() == [1, 3, 10, 10, 10, 10]
-    assert node.precision[:2] == pytest.approx([1 / 0.09, 1 / 0.21])
-    assert node.precision[2:].tolist() == [0, 0, 0, 0]
-    assert node.levels.tolist() == list(LEVELS)
+    assert node.direction[1:3] == pytest.approx([0.09**-0.5, 0.21**-0.5])
+    assert node.direction[3:].tolist() == [0, 0, 0]
+    assert not node.labels[:, 3:].any()
+    assert survivals(node, event) == pytest.approx(
+        np.array([[0, 0]] + [[1, 0]] * 2 + [[1, 1]] * 7), abs=1e-12
+    )
+
+
+def scale_of(levels):
+    return 1 / np.sqrt(levels * (1 - levels))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -359,18 +386,29 @@ def test_under_heavy_censoring_levels_shrink_to_what_survival_reaches(weighted):
     weight = np.ones(n, np.float32) if weighted else None
     node = write_labels(CENSORED_QUANTILE, time, event, weight)
     assert node.mixed
-    assert node.levels == pytest.approx(np.array(LEVELS) / 20)
-    assert node.survival_at[:5] == pytest.approx([39 / 40] * 3 + [38 / 40] * 2)
-    assert node.ends.tolist() == [1, 1, 1, 2, 2, n]
+    assert node.direction[1:] == pytest.approx(scale_of(np.array(LEVELS) / 20))
+    found = survivals(node, event)
+    assert found.mean(axis=0) == pytest.approx([39 / 40] * 3 + [38 / 40] * 2)
+    assert found[1] == pytest.approx([1, 1, 1, 0, 0], abs=1e-12)
     assert_labels_are_true(CENSORED_QUANTILE, time, event, weight)
 
 
 def test_shrunken_levels_do_not_stay_for_the_next_node():
     time, event = np.arange(60.0), np.arange(60) < 31
-    used = np.full(5, np.nan)
+    labelling, cuts = read_labelling(CENSORED_QUANTILE, LEVELS), np.full((4, 6), np.nan)
     for rows, n_events in ((np.arange(30, 60), 1), (np.arange(30), 30), (np.arange(30, 60), 1)):
-        node = write_labels(CENSORED_QUANTILE, time, event, None, rows.astype(np.int32), used=used)
-        assert node.levels == pytest.approx(np.array(LEVELS) * n_events / 30)
+        rows = rows.astype(np.uint32)
+        node = write_labels(
+            CENSORED_QUANTILE, time, event, None, rows, labelling=labelling, cuts=cuts
+        )
+        assert node.direction[1:] == pytest.approx(scale_of(np.array(LEVELS) * n_events / 30))
+    assert labelling.levels.tolist() == list(LEVELS)
+
+
+@given(st.lists(st.integers(0, 20)), st.integers(0, 22))
+def test_the_position_of_a_row_is_that_of_the_first_not_below_it(rows, first):
+    expected = sum(row < first for row in rows)
+    assert position(np.array(sorted(rows), np.uint32), first) == expected
 
 
 @pytest.mark.parametrize("criterion", [VARIANCE, QUANTILE, CENSORED_QUANTILE])

@@ -4,10 +4,13 @@ The gain here is computed from its definition, the drop in the weighted sum of s
 labels about their means, with no algebra in between.
 """
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_labels import (
     CENSORED_QUANTILE,
     CRITERIA,
@@ -20,10 +23,8 @@ from test_labels import (
     write_labels,
 )
 
-from cqrf.growing.histograms import MISSING, N_BINS
-from cqrf.growing.splitting import find_split
-
-N_LABELS = len(LEVELS) + 1
+from cqrf.growing.histograms import MANY_ROWS, MISSING, N_BINS
+from cqrf.growing.splitting import best_cut, find_split, order_by_label
 
 
 def sum_of_squares(labels, weight):
@@ -82,7 +83,7 @@ def best_gain_by_force(columns, candidates_of, truth, weight, min_child):
     labels, precision = truth
     n, best = len(weight), 0.0
     for j, column in enumerate(columns):
-        for codes, missing_left in candidates_of(j):
+        for codes, missing_left in candidates_of(j, column):
             left = left_rows(column, codes, missing_left)
             if min(left.sum(), n - left.sum()) >= max(1, min_child):
                 best = max(best, gain_of(left, labels, precision, weight))
@@ -98,11 +99,11 @@ class Split:
     ):  # fmt: skip
         node = write_labels(criterion, time, event, weight, rows, entry=entry)
         assert node.mixed
-        self.seen, self.count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int64)
-        self.sums = np.zeros((N_BINS, 2 * N_LABELS))
-        self.missing_label = np.zeros(N_LABELS)
-        self.features = np.arange(len(codes))
-        self.subset = np.zeros(4, np.uint64)
+        width = node.labels.shape[1]
+        self.seen, self.count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int32)
+        self.sums = np.zeros((N_BINS, width))
+        self.features = np.arange(len(codes), dtype=np.int32)
+        self.subset = np.full(4, 2**64 - 1, np.uint64)
         (
             self.feature,
             self.code,
@@ -114,16 +115,10 @@ class Split:
             codes,
             categorical,
             rows,
-            weight,
-            node.shape,
-            node.value,
-            node.vectors,
-            node.ends,
-            node.means,
-            node.precision,
-            node.survival_at,
-            LEVELS,
+            node.labels,
+            node.direction,
             node.mass,
+            weight is not None,
             float(min_child),
             self.features,
             len(codes) if n_candidates is None else n_candidates,
@@ -131,13 +126,9 @@ class Split:
             self.seen,
             self.count,
             self.sums,
-            np.full(N_BINS, -1),
-            np.full(N_LABELS, np.nan),
-            self.missing_label,
-            np.full((N_BINS, N_LABELS), np.nan),
-            np.full(N_BINS, np.nan),
-            np.full(N_BINS, np.nan),
-            np.full(N_BINS, np.nan),
+            np.full(N_BINS + 1, 999, np.uint64),
+            np.full((4, N_BINS), np.nan),
+            np.full(width, np.nan),
             self.subset,
         )
         self.categorical = categorical
@@ -151,8 +142,7 @@ class Split:
         return left_rows(codes[self.feature, rows], self.left_codes(), self.missing_left)
 
     def is_clean(self):
-        scratch = (self.seen, self.count, self.sums, self.missing_label)
-        return not any(array.any() for array in scratch)
+        return not any(array.any() for array in (self.seen, self.count, self.sums))
 
 
 def make_table(rng, n=50, missing=0.0, n_features=3, n_codes=8, censored=0.4, driver=0):
@@ -170,14 +160,22 @@ def make_table(rng, n=50, missing=0.0, n_features=3, n_codes=8, censored=0.4, dr
     return codes, time[order].astype(float), event[order], weight[order]
 
 
-def node_truth(criterion, time, event, weight, rows, entry=None):
+def node_truth(criterion, time, event, weight, rows, entry=None, levels=LEVELS):
     own = None if weight is None else weight[rows]
     own_entry = None if entry is None else entry[rows]
-    truth = true_labels(criterion, time[rows], event[rows], own, entry=own_entry)
+    truth = true_labels(criterion, time[rows], event[rows], own, levels, own_entry)
     return truth, np.ones(len(rows)) if own is None else own.astype(float)
 
 
-def assert_split_is_best(split, codes, rows, truth, w, min_child, candidates_of):
+def assert_split_is_best(
+    split,
+    codes,
+    rows,
+    truth,
+    w,
+    min_child,
+    candidates_of=lambda _, column: sets_that_go_left(column),
+):
     best = best_gain_by_force(codes[:, rows], candidates_of, truth, w, min_child)
     assert split.is_clean()
     assert split.gain == pytest.approx(best, rel=1e-9, abs=1e-9)
@@ -198,13 +196,31 @@ def test_no_split_of_numeric_features_is_better(criterion, weighted, missing):
         codes, time, event, weight = make_table(rng, missing=missing)
         weight = weight if weighted else None
         # The node is part of a larger table.
-        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.uint32)
         numeric = np.zeros(len(codes), bool)
         split = Split(codes, numeric, time, event, weight, criterion, rows, min_child)
         truth, w = node_truth(criterion, time, event, weight, rows)
-        node_codes = codes[:, rows]
+        assert_split_is_best(split, codes, rows, truth, w, min_child)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_split_of_a_node_of_many_rows_is_better(criterion, weighted):
+    # Their bins are not marked but known by their weight.
+    rng = np.random.default_rng([10, criterion, weighted])
+    n = MANY_ROWS + 150
+    codes, time, event, weight = make_table(rng, n=n, missing=0.1)
+    weight = weight if weighted else None
+    rows = np.flatnonzero(rng.random(n) < 0.9).astype(np.uint32)
+    assert len(rows) > MANY_ROWS
+    truth, w = node_truth(criterion, time, event, weight, rows)
+    categorical = np.array([False, True, False])
+    orders = [None] * 3
+    orders[1] = ordered_categories(codes[1, rows], *truth, w, criterion == QUANTILE)
+    for min_child in (1, 200):
+        split = Split(codes, categorical, time, event, weight, criterion, rows, min_child)
         assert_split_is_best(
-            split, codes, rows, truth, w, min_child, lambda j, c=node_codes: sets_that_go_left(c[j])
+            split, codes, rows, truth, w, min_child, lambda j, c: sets_that_go_left(c, orders[j])
         )
 
 
@@ -216,15 +232,12 @@ def test_no_split_is_better_where_rows_enter_late(criterion, weighted):
         codes, time, event, weight = make_table(rng, missing=0.2)
         weight = weight if weighted else None
         entry = np.where(rng.random(50) < 0.7, np.floor(rng.random(50) * time) - 1, -np.inf)
-        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.uint32)
         split = Split(
             codes, np.zeros(3, bool), time, event, weight, criterion, rows, min_child, entry=entry
         )
         truth, w = node_truth(criterion, time, event, weight, rows, entry)
-        node_codes = codes[:, rows]
-        assert_split_is_best(
-            split, codes, rows, truth, w, min_child, lambda j, c=node_codes: sets_that_go_left(c[j])
-        )
+        assert_split_is_best(split, codes, rows, truth, w, min_child)
 
 
 @pytest.mark.parametrize("criterion", [VARIANCE, LOGRANK])
@@ -235,14 +248,11 @@ def test_no_two_sets_of_categories_are_better_for_a_mean(criterion, weighted, mi
     for _ in range(4):
         codes, time, event, weight = make_table(rng, missing=missing, n_features=2, n_codes=6)
         weight = weight if weighted else None
-        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.uint32)
         categories = np.ones(len(codes), bool)
         split = Split(codes, categories, time, event, weight, criterion, rows)
         truth, w = node_truth(criterion, time, event, weight, rows)
-        node_codes = codes[:, rows]
-        assert_split_is_best(
-            split, codes, rows, truth, w, 1, lambda j, c=node_codes: all_subsets(c[j])
-        )
+        assert_split_is_best(split, codes, rows, truth, w, 1, lambda _, c: all_subsets(c))
 
 
 @pytest.mark.parametrize("criterion", [QUANTILE, CENSORED_QUANTILE])
@@ -255,23 +265,17 @@ def test_categories_are_cut_at_the_best_place_in_the_order_of_their_mean_label(
     for min_child in (1, 1, 5):
         codes, time, event, weight = make_table(rng, missing=missing, n_features=2, n_codes=6)
         weight = weight if weighted else None
-        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.int32)
+        rows = np.flatnonzero(rng.random(50) < 0.8).astype(np.uint32)
         split = Split(codes, np.ones(2, bool), time, event, weight, criterion, rows, min_child)
         truth, w = node_truth(criterion, time, event, weight, rows)
         orders = [
             ordered_categories(column, *truth, w, criterion == QUANTILE)
             for column in codes[:, rows]
         ]
-        node_codes = codes[:, rows]
         assert_split_is_best(
-            split,
-            codes,
-            rows,
-            truth,
-            w,
-            min_child,
-            lambda j, c=node_codes, o=orders: sets_that_go_left(c[j], o[j]),
-        )
+            split, codes, rows, truth, w, min_child,
+            lambda j, c, o=orders: sets_that_go_left(c, o[j]),
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -281,7 +285,7 @@ def test_numeric_features_and_categories_compete(criterion):
     for i in range(12):
         codes, time, event, _ = make_table(rng, missing=0.1, n_features=4, n_codes=5, driver=i % 4)
         categorical = np.array([False, True, False, True])
-        rows = np.arange(50, dtype=np.int32)
+        rows = np.arange(50, dtype=np.uint32)
         split = Split(codes, categorical, time, event, None, criterion, rows)
         alone = [
             Split(codes[[j]], categorical[[j]], time, event, None, criterion, rows)
@@ -295,11 +299,61 @@ def test_numeric_features_and_categories_compete(criterion):
     assert chosen == {False, True}
 
 
+BINS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=8)
+
+
+@given(BINS, st.integers(0, 4), st.integers(0, 4), st.integers(1, 9), st.booleans())
+def test_a_sequence_is_cut_at_its_best_place(bins, n_before, n_behind, min_child, weighted):
+    # Each bin has some rows and a score; other rows are before the first and behind the last.
+    heavy = 3 if weighted else 1
+    inside = np.cumsum([count for count, _ in bins]).astype(float)
+    score = np.array([score for _, score in bins], float)
+    n = inside[-1] + n_before + n_behind
+    mass_below, mass = heavy * (inside + n_before), heavy * n
+    count_below, before = (inside, n_before) if weighted else (mass_below, 0)
+    allowed = {}
+    for place, left in enumerate(inside + n_before):
+        if min(left, n - left) >= min_child and (n_behind > 0 or place < len(bins) - 1):
+            allowed[place] = mass * score[place] / (mass_below[place] * (mass - mass_below[place]))
+    gain = np.full(N_BINS, np.nan)
+    place, best = best_cut(
+        len(bins), n, mass, min_child, n_behind > 0, before, mass_below, count_below, score, gain
+    )
+    assert best == pytest.approx(max([0.0, *allowed.values()]), rel=1e-12)
+    if best > 0:
+        assert allowed[place] == pytest.approx(best, rel=1e-12)
+
+
+def test_of_two_places_that_are_as_good_the_first_is_taken():
+    below, score = np.array([2.0, 4, 6, 8]), np.array([3.0, 4, 3, 0])
+    for worse, place in ((4.0, 0), (4.1, 1), (3.0, 0)):
+        score[1] = worse
+        found = best_cut(4, 8.0, 8.0, 1.0, False, 0, below, below, score, np.full(4, np.nan))
+        assert found == (place, 8 * max(3 / 12, worse / 16))
+
+
+@given(st.sets(st.integers(0, 254), min_size=1), st.integers(1, 3), st.integers(0, 10**6))
+def test_categories_stand_by_their_mean_label_and_ties_by_code(codes, n_pairs, seed):
+    rng = np.random.default_rng(seed)
+    sums = rng.integers(-2, 3, (N_BINS, 2 * n_pairs)).astype(float)
+    sums[:, 0] = rng.integers(1, 4, N_BINS)
+    direction = rng.integers(-2, 3, 2 * n_pairs).astype(float)
+
+    def mean_label(code):
+        return Fraction(int(direction @ sums[code]), int(sums[code, 0]))
+
+    bins = np.full(N_BINS + 1, 999, np.uint64)
+    bins[: len(codes)] = sorted(codes)
+    order_by_label(bins, len(codes), sums, direction, np.full(N_BINS, np.nan))
+    expected = sorted(codes, key=lambda code: (mean_label(code), code))
+    assert bins[: len(codes)].tolist() == expected
+
+
 def test_missing_values_alone_may_part_from_the_rest():
     time, event, _ = in_order(range(40), [True] * 40)
     column = np.random.default_rng(0).integers(0, 5, 40).astype(np.uint8)
     column[25:] = MISSING
-    rows = np.arange(40, dtype=np.int32)
+    rows = np.arange(40, dtype=np.uint32)
     for criterion in CRITERIA:
         split = Split(column[None], np.zeros(1, bool), time, event, None, criterion, rows)
         assert np.array_equal(split.left(column[None], rows), np.arange(40) < 25)
@@ -315,7 +369,7 @@ def test_missing_values_join_the_side_they_resemble(late):
     if not late:
         column = column[::-1].copy()
         column[column < MISSING] = 1 - column[column < MISSING]
-    rows = np.arange(40, dtype=np.int32)
+    rows = np.arange(40, dtype=np.uint32)
     split = Split(column[None], np.zeros(1, bool), time, event, None, CENSORED_QUANTILE, rows)
     assert np.array_equal(split.left(column[None], rows), np.arange(40) < 20)
     assert split.missing_left == (not late)
@@ -325,7 +379,7 @@ def test_a_threshold_lies_half_way_between_two_occupied_bins():
     time, event, _ = in_order(range(20), [True] * 20)
     for low, high, middle in ((3, 4, 3), (3, 5, 3), (3, 6, 4), (0, 254, 126), (10, 20, 14)):
         column = np.where(np.arange(20) < 10, low, high).astype(np.uint8)
-        rows = np.arange(20, dtype=np.int32)
+        rows = np.arange(20, dtype=np.uint32)
         split = Split(column[None], np.zeros(1, bool), time, event, None, VARIANCE, rows)
         assert split.code == middle
 
@@ -338,7 +392,7 @@ def test_both_children_keep_enough_rows_or_there_is_no_split(criterion, weighted
     weight = weight if weighted else None
     column = np.arange(20, dtype=np.uint8)
     column[12:15] = MISSING
-    rows = np.arange(20, dtype=np.int32)
+    rows = np.arange(20, dtype=np.uint32)
     for min_child in range(1, 11):
         split = Split(
             column[None], np.zeros(1, bool), time, event, weight, criterion, rows, min_child
@@ -360,7 +414,7 @@ def test_features_that_do_not_vary_give_no_split(criterion, weighted):
     for categorical in (np.zeros(4, bool), np.ones(4, bool)):
         split = Split(
             codes, categorical, time, event, weight if weighted else None, criterion,
-            np.arange(50, dtype=np.int32),
+            np.arange(50, dtype=np.uint32),
         )  # fmt: skip
         assert split.feature == -1
         assert split.is_clean()
@@ -375,7 +429,7 @@ def test_a_feature_that_does_not_vary_is_not_counted_as_drawn():
     for seed in range(40):
         split = Split(
             codes, np.zeros(30, bool), time, event, None, VARIANCE,
-            np.arange(50, dtype=np.int32), n_candidates=1, seed=seed,
+            np.arange(50, dtype=np.uint32), n_candidates=1, seed=seed,
         )  # fmt: skip
         assert split.feature == 17
 
@@ -385,7 +439,7 @@ def test_only_as_many_varying_features_are_tried_as_asked():
     # m drawn from p is the last in m / p of all draws.
     n, p = 60, 6
     time, event, _ = in_order(range(n), [True] * n)
-    rows = np.arange(n, dtype=np.int32)
+    rows = np.arange(n, dtype=np.uint32)
     rng = np.random.default_rng(2)
     codes = np.zeros((p, n), np.uint8)
     for j in range(p):
@@ -408,7 +462,7 @@ def test_only_as_many_varying_features_are_tried_as_asked():
 def test_the_random_word_moves_on_with_every_draw():
     rng = np.random.default_rng(3)
     codes, time, event, _ = make_table(rng, n_features=5)
-    rows = np.arange(50, dtype=np.int32)
+    rows = np.arange(50, dtype=np.uint32)
     words = {
         m: int(
             Split(

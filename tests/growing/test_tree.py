@@ -16,6 +16,8 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
+from cqrf.growing.histograms import N_BINS
+from cqrf.growing.labels import read_labelling
 from cqrf.growing.tree import (
     BLOCK_ROWS,
     COPIED_PER_CANDIDATE,
@@ -23,7 +25,7 @@ from cqrf.growing.tree import (
     find_nodes,
     grow_nodes,
     list_by_level,
-    list_leaves,
+    partition,
     prune_empty,
     send_unseen_left,
 )
@@ -37,34 +39,54 @@ class Tree:
     def __init__(
         self, codes, categorical, time, event, weight, criterion=CENSORED_QUANTILE,
         n_candidates=None, max_depth=NO_LIMIT, min_samples_split=2, min_samples_leaf=1,
-        min_child_fraction=0.0, seed=0,
+        min_child_fraction=0.0, seed=0, entry=None, ranks=None, levels=LEVELS,
     ):  # fmt: skip
         self.codes, self.categorical = codes, categorical
-        (
-            self.feature,
-            self.code,
-            self.missing_left,
-            self.left,
-            self.subsets,
-            self.node_of_row,
-            self.importance,
-        ) = grow_nodes(
-            np.arange(codes.shape[1], dtype=np.int32),
+        n = codes.shape[1]
+        first = None
+        if entry is not None:
+            first = np.searchsorted(time, entry, "right").astype(np.int32)
+        labelling = read_labelling(criterion, levels)
+        histogram = (
+            np.zeros(N_BINS, np.uint8),
+            np.zeros(N_BINS, np.int32),
+            np.zeros((N_BINS, labelling.width)),
+        )
+        self.nodes, self.subsets, self.node_of_row, self.importance = grow_nodes(
+            np.arange(n, dtype=np.uint32) if ranks is None else ranks,
             codes,
             categorical,
             time,
             event,
-            weight,
-            None,
-            criterion,
-            LEVELS,
+            np.ones(n, np.float32) if weight is None else weight,
+            first,
+            *labelling,
             len(codes) if n_candidates is None else n_candidates,
             max_depth,
             min_samples_split,
             min_samples_leaf,
             min_child_fraction,
+            weight is not None,
             np.uint64(seed),
+            *histogram,
         )
+        assert not any(scratch.any() for scratch in histogram)
+
+    @property
+    def feature(self):
+        return self.nodes[:, 0]
+
+    @property
+    def code(self):
+        return self.nodes[:, 1]
+
+    @property
+    def missing_left(self):
+        return self.nodes[:, 2]
+
+    @property
+    def left(self):
+        return self.nodes[:, 3]
 
     @property
     def n_nodes(self):
@@ -93,7 +115,7 @@ class Tree:
         for row in range(codes.shape[1]):
             for node in self.path(codes[:, row]):
                 rows[node].append(row)
-        return [np.array(r, np.int32) for r in rows]
+        return [np.array(r, np.uint32) for r in rows]
 
     def depths(self):
         depth = np.zeros(self.n_nodes, int)
@@ -103,27 +125,14 @@ class Tree:
         return depth
 
     def find_nodes(self, codes, rows):
-        return find_nodes(
-            codes,
-            rows,
-            self.categorical,
-            self.feature,
-            self.code,
-            self.missing_left,
-            self.left,
-            self.subsets,
-        )
+        found = np.full(len(rows), -1, np.int32)
+        find_nodes(codes, rows, self.categorical, self.nodes, self.subsets, found)
+        return found
 
     def arrays(self):
-        return (
-            self.feature,
-            self.code,
-            self.missing_left,
-            self.left,
-            self.subsets,
-            self.node_of_row,
-            self.importance,
-        )
+        """All that a tree is; a leaf has no code and no child."""
+        nodes = np.where((self.feature == LEAF)[:, None], [1, 0, 1, 0] * self.nodes, self.nodes)
+        return nodes, self.subsets, self.node_of_row, self.importance
 
 
 def grow(rng, criterion=CENSORED_QUANTILE, n=80, weighted=False, categories=True, **settings):
@@ -145,8 +154,9 @@ def assert_well_formed(tree):
 
 
 def assert_grown_greedily(
-    tree, time, event, weight, criterion, max_depth, min_samples_split, min_samples_leaf, fraction
-):
+    tree, time, event, weight, criterion, max_depth, min_samples_split, min_samples_leaf, fraction,
+    entry=None, levels=LEVELS,
+):  # fmt: skip
     """Each split is the best there is by definition, each leaf could or should not be split.
 
     For trees that try every feature at every node.
@@ -158,15 +168,15 @@ def assert_grown_greedily(
         best, truth = 0.0, None
         min_child = max(min_samples_leaf, int(np.ceil(fraction * n)))
         if n >= min_samples_split and n >= 2 * min_samples_leaf and depth[node] < max_depth:
-            truth, w = node_truth(criterion, time, event, weight, rows)
+            truth, w = node_truth(criterion, time, event, weight, rows, entry, levels)
         columns = tree.codes[:, rows]
         if truth is not None:
 
-            def candidates_of(j, columns=columns, truth=truth, w=w):
+            def candidates_of(j, column, truth=truth, w=w):
                 order = None
                 if tree.categorical[j]:
-                    order = ordered_categories(columns[j], *truth, w, criterion == QUANTILE)
-                return sets_that_go_left(columns[j], order)
+                    order = ordered_categories(column, *truth, w, criterion == QUANTILE)
+                return sets_that_go_left(column, order)
 
             best = best_gain_by_force(columns, candidates_of, truth, w, min_child)
         if tree.feature[node] == LEAF:
@@ -214,6 +224,57 @@ def test_a_tree_splits_best_while_it_should_and_only_then(criterion, weighted, l
     assert_grown_greedily(tree, time, event, weight, criterion, *limits)
 
 
+@pytest.mark.parametrize("criterion", [QUANTILE, CENSORED_QUANTILE])
+@pytest.mark.parametrize("levels", [(0.5,), (0.25, 0.75)])
+def test_a_tree_splits_best_with_any_number_of_levels(criterion, levels):
+    # With two levels a row of labels is filled up with a zero.
+    rng = np.random.default_rng([2, criterion])
+    limits = (NO_LIMIT, 2, 3, 0.0)
+    tree, *target = grow(rng, criterion, min_samples_leaf=3, levels=levels)
+    assert_grown_greedily(tree, *target, criterion, *limits, levels=levels)
+
+
+def make_entries(rng, time):
+    """Half of the rows enter late, before their own time."""
+    late = rng.random(len(time)) < 0.5
+    return np.where(late, np.floor(rng.random(len(time)) * time) - 1, -np.inf)
+
+
+@pytest.mark.parametrize("criterion", [LOGRANK, CENSORED_QUANTILE])
+def test_a_tree_of_rows_that_enter_late_splits_best(criterion):
+    rng = np.random.default_rng([3, criterion])
+    codes, time, event, weight = make_table(rng, n=60, n_features=3, n_codes=6, missing=0.1)
+    entry = make_entries(rng, time)
+    limits = (NO_LIMIT, 2, 4, 0.0)
+    tree = Tree(
+        codes, np.zeros(3, bool), time, event, weight, criterion, None, *limits, entry=entry
+    )
+    assert tree.n_nodes > 5
+    assert_grown_greedily(tree, time, event, weight, criterion, *limits, entry)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_tree_of_some_rows_is_that_of_a_table_of_these_rows(criterion, late):
+    rng = np.random.default_rng([4, criterion, late])
+    codes, time, event, weight = make_table(rng, n=100, n_features=3, missing=0.1)
+    entry = make_entries(rng, time) if late else None
+    # Some of them twice, as a bootstrap draws them.
+    ranks = np.sort(rng.integers(0, 100, 80)).astype(np.uint32)
+    settings = {"min_samples_leaf": 3, "n_candidates": 2, "seed": 5}
+    drawn = Tree(
+        codes, np.zeros(3, bool), time, event, weight, criterion,
+        ranks=ranks, entry=entry, **settings,
+    )  # fmt: skip
+    alone = Tree(
+        np.ascontiguousarray(codes[:, ranks]), np.zeros(3, bool), time[ranks], event[ranks],
+        weight[ranks], criterion, entry=entry[ranks] if late else None, **settings,
+    )  # fmt: skip
+    assert drawn.n_nodes > 9
+    for a, b in zip(drawn.arrays(), alone.arrays(), strict=True):
+        assert np.array_equal(a, b)
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("limits", SETTINGS)
 def test_every_node_obeys_the_limits_when_features_are_drawn(criterion, limits):
@@ -246,12 +307,31 @@ def test_rows_sit_in_the_leaf_that_a_plain_traversal_finds(weighted):
         tree, *_ = grow(rng, n=150, weighted=weighted, n_candidates=2, seed=seed)
         expected = [tree.path(tree.codes[:, row])[-1] for row in range(150)]
         assert tree.node_of_row.tolist() == expected
-        assert tree.find_nodes(tree.codes, np.arange(150, dtype=np.int32)).tolist() == expected
+        assert tree.find_nodes(tree.codes, np.arange(150, dtype=np.uint32)).tolist() == expected
         # Rows that the tree has never seen, with codes it has never seen, in any order.
         others = rng.integers(0, 256, (4, 90)).astype(np.uint8)
-        rows = rng.integers(0, 90, 40).astype(np.int32)
+        rows = rng.integers(0, 90, 40).astype(np.uint32)
         expected = [tree.path(others[:, row])[-1] for row in rows]
         assert tree.find_nodes(others, rows).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 8).map(lambda code: MISSING if code == 8 else code)), st.data())
+def test_a_node_is_parted_without_a_change_of_order(column, data):
+    code, missing_left = data.draw(st.integers(0, 7)), data.draw(st.booleans())
+    categorical = np.array([data.draw(st.booleans())])
+    subsets = np.array([[0b10110010, 0, 0, 0]] * 8, np.uint64)
+    n = len(column)
+    rows = np.sort(np.random.default_rng(n).permutation(2 * n)[:n]).astype(np.uint32)
+    of_row = np.zeros(2 * n, np.uint8)
+    of_row[rows] = column
+    sides = [[], []]
+    for row, c in zip(rows, column, strict=True):
+        left = (0b10110010 >> c) & 1 if categorical[0] else c <= code
+        sides[1 - (missing_left if c == MISSING else left)].append(row)
+    buffer = np.zeros(n, np.uint32)
+    n_left = partition(of_row, rows, 0, code, missing_left, categorical, subsets, buffer)
+    assert n_left == len(sides[0])
+    assert rows.tolist() == sides[0] + sides[1]
 
 
 def test_the_seed_decides_which_features_are_tried():
@@ -278,7 +358,7 @@ def test_missing_values_follow_the_larger_child_where_a_node_saw_none():
         codes = (np.arange(30) >= n_left).astype(np.uint8)[None]
         tree = Tree(codes, np.zeros(1, bool), time, event, None, VARIANCE)
         assert tree.n_nodes == 3
-        missing = tree.find_nodes(np.array([[MISSING]], np.uint8), np.zeros(1, np.int32))
+        missing = tree.find_nodes(np.array([[MISSING]], np.uint8), np.zeros(1, np.uint32))
         larger = tree.left[0] + (n_left == 10)
         assert missing == [larger]
 
@@ -300,10 +380,16 @@ def test_the_tables_of_subsets_grow_with_the_tree():
 
 
 @pytest.mark.parametrize(
-    ("criterion", "weighted"),
-    [(CENSORED_QUANTILE, False), (CENSORED_QUANTILE, True), (VARIANCE, False), (LOGRANK, True)],
+    ("criterion", "weighted", "late"),
+    [
+        (CENSORED_QUANTILE, False, False),
+        (CENSORED_QUANTILE, True, True),
+        (QUANTILE, True, False),
+        (VARIANCE, False, False),
+        (LOGRANK, True, True),
+    ],
 )
-def test_copying_deep_nodes_changes_nothing(criterion, weighted):
+def test_copying_deep_nodes_changes_nothing(criterion, weighted, late):
     n, n_varying = 2 * BLOCK_ROWS + 500, 2
     rng = np.random.default_rng([criterion, weighted])
     codes, time, event, weight = make_table(rng, n=n, n_features=n_varying, n_codes=8, missing=0.05)
@@ -311,12 +397,13 @@ def test_copying_deep_nodes_changes_nothing(criterion, weighted):
     n_features = COPIED_PER_CANDIDATE * n_varying + 1
     codes = np.vstack([codes, np.full((n_features - n_varying, n), 3, np.uint8)])
     weight = weight if weighted else None
+    entry = make_entries(rng, time) if late else None
 
     def tree(n_candidates):
         settings = {"min_samples_leaf": 25, "min_child_fraction": 0.05}
         return Tree(
             codes, np.zeros(n_features, bool), time, event, weight, criterion,
-            n_candidates, **settings,
+            n_candidates, entry=entry, **settings,
         )  # fmt: skip
 
     read_in_place, copied = tree(n_varying), tree(n_varying + 1)
@@ -342,10 +429,13 @@ def test_nodes_of_a_copied_block_are_split_best_too():
 
 def sort_into_leaves(tree, codes):
     """Drop other rows into a grown tree and prune it, as an honest tree does."""
-    rows = np.arange(codes.shape[1], dtype=np.int32)
-    nodes = tree.find_nodes(codes, rows)
-    size = prune_empty(tree.feature, tree.code, tree.missing_left, tree.left, nodes)
-    return rows, nodes, size
+    rows = np.arange(codes.shape[1], dtype=np.uint32)
+    # The places of more rows than there are, as those of another tree.
+    nodes = np.append(tree.find_nodes(codes, rows), np.int32(10**6))
+    size, moved_to = np.full(tree.n_nodes, -1, np.int32), np.full(tree.n_nodes, -1, np.int32)
+    prune_empty(tree.nodes, nodes, len(rows), size, moved_to)
+    assert nodes[-1] == 10**6
+    return rows, nodes[:-1], size
 
 
 def reachable(tree):
@@ -396,26 +486,12 @@ def test_pruning_leaves_a_full_tree_alone():
 
 
 @given(st.integers(0, 10**6))
-def test_leaves_list_their_rows_ascending(seed):
-    tree, *_ = grow(np.random.default_rng(seed), n=50, n_candidates=1, seed=seed)
-    leaves = np.flatnonzero(tree.feature == LEAF)
-    leaf_of_node = np.full(tree.n_nodes, -1, np.int32)
-    leaf_of_node[leaves] = np.arange(len(leaves))
-    sizes, members = list_leaves(leaf_of_node, len(leaves), tree.node_of_row)
-    ends = np.cumsum(sizes)
-    for leaf, node in enumerate(leaves):
-        rows = members[ends[leaf] - sizes[leaf] : ends[leaf]]
-        assert rows.tolist() == np.flatnonzero(tree.node_of_row == node).tolist()
-    assert len(sizes) == len(leaves)
-    assert sizes.sum() == len(members) == 50
-
-
-@given(st.integers(0, 10**6))
 def test_nodes_by_level_are_those_that_can_be_reached(seed):
     rng = np.random.default_rng(seed)
     tree, *_ = grow(rng, n=60, n_candidates=2, seed=seed)
     sort_into_leaves(tree, tree.codes[:, rng.integers(0, 60, 8)])
-    found = list_by_level(tree.feature, tree.left).tolist()
+    listed = np.full(tree.n_nodes, -1, np.int32)
+    found = listed[: list_by_level(tree.nodes, listed)].tolist()
     assert sorted(found) == sorted(reachable(tree))
     splits = [node for node in found if tree.feature[node] != LEAF]
     children = [child for node in splits for child in (tree.left[node], tree.left[node] + 1)]
@@ -439,6 +515,6 @@ def test_levels_a_node_did_not_see_follow_its_larger_child():
     """Level 'c' is only in the rows of another tree half: it goes with the 70."""
     column = np.repeat(np.array([0, 1], dtype=np.uint8), [30, 70])
     subset = np.array([0b10, 0, 0, 0], dtype=np.uint64)
-    send_unseen_left(column, np.arange(100, dtype=np.int32), subset)
+    send_unseen_left(column, np.arange(100, dtype=np.uint32), subset)
     assert subset[0] == np.uint64(2**64 - 2)  # every level but 0
     assert (subset[1:] == np.uint64(2**64 - 1)).all()

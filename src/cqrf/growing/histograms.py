@@ -1,194 +1,125 @@
 """Histograms: the labels of a node summed per bin of one feature.
 
-A histogram is scratch that is clean between uses: ``seen`` (a byte per bin), ``sums`` (the
-channels below) and ``count`` (rows per bin, written only if rows have weights; otherwise a
-row's weight is 1 and the weight channels count rows).
-
-======== ======================================================================
-shape    channels
-======== ======================================================================
-MEAN     label, weight
-CLASSES  weight of each class
-CURVE    of each class: weight, weight / S(Y) of its censored rows
-VECTOR   label of each level, weight
-======== ======================================================================
+A histogram is scratch that is clean between uses: ``seen`` (a byte per bin), ``sums`` (a row of
+labels per bin) and ``count`` (rows per bin, written only if rows have weights; otherwise a row's
+weight is 1 and weights count rows).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cqrf.growing.labels import CLASSES, CURVE, MEAN, VECTOR
-from cqrf.kernel import inlined, kernel, trailing_zeros
+from cqrf.kernel import add_row, bits_of_bytes, inlined, specialised, trailing_zeros
 
 N_BINS = 256
 MISSING = 255
+# From so many rows on nearly all bins have some: testing each for weight is sooner done than
+# marking it with every row.
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+MANY_ROWS = 512
 
 
-@kernel
-def fill(shape, column, rows, weight, value, vectors, ends, n_classes, seen, count, sums):
-    """Sum the labels of the rows into the bins of a feature."""
-    if shape == MEAN:
-        for i in range(rows.shape[0]):
-            code = column[rows[i]]
+@specialised
+def _fill(column, rows, labels, n_pairs, mark, seen, sums):
+    n = rows.shape[0]
+    # Four codes are read before their sums are written: a processor that does not know yet
+    # where it writes to is slow to read on.
+    for i in range(n >> 2):
+        first = FOUR * np.uint64(i)
+        second, third, fourth = first + ONE, first + TWO, first + THREE
+        one, two = column[rows[first]], column[rows[second]]
+        three, four = column[rows[third]], column[rows[fourth]]
+        if mark:
+            seen[one] = 1
+            seen[two] = 1
+            seen[three] = 1
+            seen[four] = 1
+        add_row(sums, one, labels, first, n_pairs)
+        add_row(sums, two, labels, second, n_pairs)
+        add_row(sums, three, labels, third, n_pairs)
+        add_row(sums, four, labels, fourth, n_pairs)
+    for i in range(n & ~3, n):
+        code = column[rows[i]]
+        if mark:
             seen[code] = 1
-            sums[code, 0] += value[i]
-            sums[code, 1] += 1.0 if weight is None else np.float64(weight[rows[i]])
-    elif shape == VECTOR:
-        for i in range(rows.shape[0]):
-            code = column[rows[i]]
-            seen[code] = 1
-            for k in range(n_classes - 1):
-                sums[code, k] += vectors[i, k]
-            sums[code, n_classes - 1] += 1.0 if weight is None else np.float64(weight[rows[i]])
+        add_row(sums, code, labels, i, n_pairs)
+
+
+@inlined
+def fill(column, rows, labels, seen, sums):
+    """Sum the labels of the rows into the bins of a feature; mark the bins seen if few rows."""
+    n_pairs, mark = sums.shape[1] >> 1, rows.shape[0] < MANY_ROWS
+    # The same loop again for the usual criteria, with a length that the compiler knows.
+    if n_pairs == 1:
+        _fill(column, rows, labels, np.int64(1), mark, seen, sums)
+    elif n_pairs == 2:
+        _fill(column, rows, labels, np.int64(2), mark, seen, sums)
+    elif n_pairs == 3:
+        _fill(column, rows, labels, np.int64(3), mark, seen, sums)
     else:
-        start = 0
-        for c in range(n_classes):
-            for i in range(start, ends[c]):
-                code = column[rows[i]]
-                seen[code] = 1
-                row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
-                if shape == CLASSES:
-                    sums[code, c] += row_weight
-                else:
-                    sums[code, 2 * c] += row_weight
-                    sums[code, 2 * c + 1] += value[i]
-            start = ends[c]
-    if weight is not None:
-        for i in range(rows.shape[0]):
-            count[column[rows[i]]] += 1
+        _fill(column, rows, labels, n_pairs, mark, seen, sums)
 
 
-@kernel
-def list_seen(seen, bins):
-    """List the bins seen, ascending; clear ``seen``."""
-    words = seen.view(np.uint64)
+@inlined
+def list_seen(n_rows, seen, sums, bins):
+    """List the bins that so many rows have been summed into, ascending; clear ``seen``."""
     n = 0
-    for w in range(N_BINS // 64):
-        # Eight bytes of 0 or 1 become eight bits by one multiplication: walking the bits of
-        # four words costs far fewer wrong guesses of the processor than testing 256 bytes.
-        bits = np.uint64(0)
-        for b in range(8):
-            packed = (words[8 * w + b] * np.uint64(0x0102040810204080)) >> np.uint64(56)
-            bits |= packed << np.uint64(8 * b)
-            words[8 * w + b] = np.uint64(0)
+    if n_rows >= MANY_ROWS:
+        for code in range(N_BINS):
+            bins[n] = code
+            n += sums[code, 0] > 0.0
+        return n
+    for word in range(N_BINS // 64):
+        bits = bits_of_bytes(seen, word)
         while bits != np.uint64(0):
-            bins[n] = 64 * w + trailing_zeros(bits)
+            bins[n] = 64 * word + trailing_zeros(bits)
             n += 1
             bits &= bits - np.uint64(1)
     return n
 
 
 @inlined
-def add_curve_bin(code, sums, survival_at, levels, labels):
-    """Add the label sums of the rows in a bin, for a curve; return the rows' weight.
+def count_rows(column, rows, bins, n_bins, count, count_below):
+    """Number of rows up to each place in a sequence of bins."""
+    for i in range(rows.shape[0]):
+        count[column[rows[i]]] += 1
+    total = 0.0
+    for at in range(n_bins):
+        total += count[bins[at]]
+        count_below[at] = total
+        count[bins[at]] = 0
 
-    At each level, classes above the cut point count whole, those below it by their censored
-    rows. ``levels`` is a tuple, so that these loops have a length known to the compiler.
+
+@inlined
+def accumulate(bins, n_bins, start, keep, sums, mass_below, score):
+    """Running sums over a sequence of bins: weight and squared length of the labels' sum.
+
+    They begin with the labels ``start``. The bins are emptied on the way unless ``keep``.
     """
-    mass = 0.0
-    for c in range(len(levels) + 1):
-        mass += sums[code, 2 * c]
-    beyond, censored_below = mass, 0.0
-    for k in range(len(levels)):
-        beyond -= sums[code, 2 * k]
-        censored_below += sums[code, 2 * k + 1]
-        labels[k] += beyond + survival_at[k] * censored_below
-    return mass
-
-
-@inlined
-def add_class_bin(code, sums, levels, labels):
-    """The same for classes."""
-    mass = 0.0
-    for c in range(len(levels) + 1):
-        labels[c] += sums[code, c]
-        mass += sums[code, c]
-    return mass
-
-
-@kernel
-def add_bin(shape, code, sums, survival_at, levels, labels):
-    """Add the label sums of the rows in a bin to ``labels``; return the rows' weight."""
-    if shape == MEAN:
-        labels[0] += sums[code, 0]
-        return sums[code, 1]
-    if shape == CLASSES:
-        return add_class_bin(code, sums, levels, labels)
-    if shape == VECTOR:
-        for k in range(len(levels)):
-            labels[k] += sums[code, k]
-        return sums[code, len(levels)]
-    return add_curve_bin(code, sums, survival_at, levels, labels)
-
-
-@inlined
-def empty_bin(code, sums, levels):
-    """Set one bin back to zero."""
-    for c in range(2 * len(levels) + 2):
-        sums[code, c] = 0.0
-
-
-@inlined
-def pass_bin(at, code, mass, levels, labels, sums, label_below, mass_below):
-    """Note the running sums at one place of the sequence, and empty its bin."""
-    mass_below[at] = mass
-    for k in range(len(levels) + 1):
-        label_below[at, k] = labels[k]
-    empty_bin(code, sums, levels)
-
-
-@kernel
-def accumulate(
-    shape,
-    bins,
-    n_bins,
-    weight,
-    sums,
-    count,
-    survival_at,
-    levels,
-    labels,
-    label_below,
-    mass_below,
-    count_below,
-):
-    """Running sums over a sequence of bins, which are emptied on the way.
-
-    Writes for each place in the sequence the label sums (shape (places, labels)), weight
-    and number of rows up to and including it. Each shape has a loop of its own: this is hot.
-    """
-    mass = 0.0
-    for k in range(len(levels) + 1):
-        labels[k] = 0.0
-    if shape == MEAN:
-        label = 0.0
-        for at in range(n_bins):
-            code = bins[at]
-            label += sums[code, 0]
-            mass += sums[code, 1]
-            label_below[at, 0] = label
-            mass_below[at] = mass
+    mass, label = start[0], start[1]
+    for at in range(n_bins):
+        code = bins[at]
+        mass += sums[code, 0]
+        label += sums[code, 1]
+        mass_below[at] = mass
+        score[at] = label * label
+        if not keep:
             sums[code, 0] = 0.0
             sums[code, 1] = 0.0
-    elif shape == CURVE:
+    for k in range(2, sums.shape[1], 2):
+        one, other = start[k], start[k + 1]
         for at in range(n_bins):
-            mass += add_curve_bin(bins[at], sums, survival_at, levels, labels)
-            pass_bin(at, bins[at], mass, levels, labels, sums, label_below, mass_below)
-    elif shape == CLASSES:
-        for at in range(n_bins):
-            mass += add_class_bin(bins[at], sums, levels, labels)
-            pass_bin(at, bins[at], mass, levels, labels, sums, label_below, mass_below)
-    else:
-        for at in range(n_bins):
-            mass += add_bin(shape, bins[at], sums, survival_at, levels, labels)
-            pass_bin(at, bins[at], mass, levels, labels, sums, label_below, mass_below)
-    if weight is None:
-        for at in range(n_bins):
-            count_below[at] = mass_below[at]
-    else:
-        n_rows = 0.0
-        for at in range(n_bins):
-            n_rows += count[bins[at]]
-            count_below[at] = n_rows
-            count[bins[at]] = 0
+            code = bins[at]
+            one += sums[code, k]
+            other += sums[code, k + 1]
+            score[at] += one * one + other * other
+            if not keep:
+                sums[code, k] = 0.0
+                sums[code, k + 1] = 0.0
+
+
+@inlined
+def empty_bin(code, sums):
+    """Set one bin back to zero."""
+    for k in range(sums.shape[1]):
+        sums[code, k] = 0.0

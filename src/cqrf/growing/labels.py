@@ -1,191 +1,335 @@
 """Labels: what each criterion writes on the rows of a node before it is split.
 
-The rows of a node stand in time order, events before censorings at a tied time, so every
-label is found in one pass. Four shapes of label exist, and the splitter knows how to sum
-each:
+A label is a few numbers per row, centred: they sum to zero over the node. The gain of a split
+is the squared length of the labels' sum on one side, whatever they stand for, so a criterion
+is nothing but a way to write labels, and the splitter knows none of them.
 
-MEAN
-    One number per row, centred. `variance`: Y minus its mean. `logrank`: the martingale
-    residual, event minus cumulative hazard at Y; its sum over a child is exactly the
-    numerator of the two-sample log-rank test of that child against the other.
-CLASSES
-    `quantile`: the rows between two quantiles of Y form a class. Classes are runs of rows.
-CURVE
-    `censored_quantile`: for each level, P(T > c) as far as the node knows, with c the
-    Kaplan-Meier quantile of T in the node: 1 for a row with Y > c, 0 for an event with
-    Y <= c, and S(c) / S(Y) for a row censored at Y <= c. Rows between two cut points form a
-    class; a row needs only its class and its 1 / S(Y) (0 for an event).
-VECTOR
-    The same where rows enter late, written out level by level and less what was certain to
-    be, given that the row was there to enter: P(T > c | T > entry).
+`variance`
+    Y minus its mean.
+`logrank`
+    The martingale residual, event minus cumulative hazard at Y; its sum over a child is
+    exactly the numerator of the two-sample log-rank test of that child against the other.
+`quantile`
+    The rows between two quantiles of Y form a class. With one label for each class the gain
+    would be the drop in the classes' Gini impurity; :func:`class_labels` has one label fewer
+    and the same gain.
+`censored_quantile`
+    For each level, P(T > c) as far as the node knows, with c the Kaplan-Meier quantile of T in
+    the node: 1 for a row with Y > c, 0 for an event with Y <= c, and S(c) / S(Y) for a row
+    censored at Y <= c; over the standard deviation sqrt(level (1 - level)). Where rows enter
+    late, less what was certain to be, given that the row was there: P(T > c | T > entry).
+
+The rows of a node stand in time order, events before censorings at a tied time, so every label
+is found in one pass. A row of ``labels`` is its weight, then weight times each label, then
+zeros up to an even number.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from cqrf.kernel import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf.kernel import inlined, kernel
 
 VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE = 0, 1, 2, 3
-MEAN, CLASSES, CURVE, VECTOR = 0, 1, 2, 3
 
 # A survival within this distance of a level has reached it: sums of weights that should
 # be equal differ in their last digits.
 TOLERANCE = 1e-12
 
 
+class Labelling(NamedTuple):
+    """What :func:`label_node` needs to know of a criterion."""
+
+    criterion: int
+    levels: NDArray[np.float64] | None
+    of_class: NDArray[np.float64] | None
+    class_direction: NDArray[np.float64] | None
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row of labels, an even one."""
+        n_labels = 1 if self.levels is None else len(self.levels)
+        return 2 * ((n_labels + 2) // 2)
+
+
+def read_labelling(criterion: int, levels: Sequence[float]) -> Labelling:
+    """The labels of a criterion that cuts at these levels, if it cuts at all."""
+    if criterion in (VARIANCE, LOGRANK):
+        return Labelling(criterion, None, None, None)
+    classes = class_labels(len(levels)) if criterion == QUANTILE else (None, None)
+    return Labelling(criterion, np.array(levels), *classes)
+
+
+def class_labels(n_levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Labels of each class, and the direction in which they give a class's number.
+
+    With D_c the excess of class c on one side, the excess of the last class is minus the sum of
+    the others, so that sum_c D_c^2 = D' (1 + J) D over the others, J all ones. The rows of a
+    Cholesky factor of 1 + J, with zeros for the last class, have sums of just this length.
+    """
+    factor = np.linalg.cholesky(np.eye(n_levels) + 1.0)
+    direction = np.linalg.solve(factor, np.arange(n_levels) - float(n_levels))
+    return np.vstack([factor, np.zeros(n_levels)]), direction
+
+
 @kernel
-def label_by_mean(time, weight, rows, value):
-    """Write weight * (time - mean); return the rows' weight."""
+def label_node(
+    criterion,
+    time,
+    event,
+    weight,
+    first_at_risk,
+    rows,
+    levels,
+    of_class,
+    class_direction,
+    at_risk,
+    value,
+    ends,
+    cuts,
+    labels,
+    direction,
+):
+    """Write the labels of a node; return (can be split, weight of rows).
+
+    `variance` and `logrank` have no ``levels``, only `quantile` has labels ``of_class``: what is
+    None is not compiled. ``direction`` receives by what each column of ``labels`` is multiplied to make one number
+    of a row that categories are ordered by. ``at_risk`` and ``value`` (a place for each row),
+    ``ends`` (for each class) and ``cuts`` (four for each level) are scratch.
+    """
     n = rows.shape[0]
-    total, mass = 0.0, 0.0
-    for i in range(n):
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
-        total += row_weight * time[rows[i]]
-        mass += row_weight
+    if time[rows[0]] == time[rows[n - 1]] and criterion != LOGRANK:
+        return False, 0.0
+    direction[0], direction[1] = 0.0, 1.0
+    if criterion == VARIANCE:
+        return True, label_by_mean(time, weight, rows, labels)
+    mass = count_at_risk(weight, rows, labels, at_risk)
+    if of_class is not None:
+        for k in range(levels.shape[0]):
+            direction[k + 1] = class_direction[k]
+        return label_by_class(time, rows, mass, levels, of_class, ends, cuts, labels), mass
+    if first_at_risk is not None:
+        for i in range(n):
+            value[i] = labels[i, 0]
+        remove_absent(rows, value, first_at_risk, at_risk)
+    if levels is None:
+        return label_by_hazard(time, event, first_at_risk, rows, at_risk, labels), mass
+    reached = cut_curve(time, event, rows, at_risk, levels, labels, cuts, ends, value)
+    for k in range(levels.shape[0]):
+        direction[k + 1] = 0.0
+        if k < reached:
+            direction[k + 1] = 1.0 / np.sqrt(cuts[0, k] * (1.0 - cuts[0, k]))
+    if first_at_risk is None:
+        label_by_curve(mass, levels.shape[0], reached, cuts, ends, value, labels, direction)
+    else:
+        label_late_rows(
+            event,
+            first_at_risk,
+            rows,
+            mass,
+            levels.shape[0],
+            reached,
+            cuts,
+            ends,
+            at_risk,
+            value,
+            labels,
+            direction,
+        )
+    return reached > 0, mass
+
+
+@inlined
+def count_at_risk(weight, rows, labels, at_risk):
+    """Write each row's weight, and that of it and all rows behind it; return that of all."""
+    remaining = 0.0
+    for i in range(rows.shape[0] - 1, -1, -1):
+        labels[i, 0] = weight[rows[i]]
+        remaining += labels[i, 0]
+        at_risk[i] = remaining
+    return remaining
+
+
+@inlined
+def label_by_mean(time, weight, rows, labels):
+    """Write the distance of each time from their mean; return the rows' weight."""
+    mass, total = 0.0, 0.0
+    for i in range(rows.shape[0]):
+        labels[i, 0], labels[i, 1] = weight[rows[i]], time[rows[i]]
+        mass += labels[i, 0]
+        total += labels[i, 0] * labels[i, 1]
     mean = total / mass
-    for i in range(n):
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
-        value[i] = row_weight * (time[rows[i]] - mean)
+    for i in range(rows.shape[0]):
+        labels[i, 1] = labels[i, 0] * (labels[i, 1] - mean)
     return mass
 
 
 @kernel
-def label_by_hazard(time, event, at_risk, weight, rows, first_at_risk, value):
-    """Write weight * (event - cumulative hazard while at risk); False without events."""
+def label_by_hazard(time, event, first_at_risk, rows, at_risk, labels):
+    """Write event - cumulative hazard while at risk; False without events."""
     n = rows.shape[0]
     hazard, any_event, i = 0.0, False, 0
     while i < n:
         tied_end, died = i, 0.0
         while tied_end < n and time[rows[tied_end]] == time[rows[i]]:
             if event[rows[tied_end]]:
-                died += 1.0 if weight is None else np.float64(weight[rows[tied_end]])
+                died += labels[tied_end, 0]
             tied_end += 1
         if died > 0.0:
             any_event = True
             hazard += died / at_risk[i]
         for j in range(i, tied_end):
-            value[j] = hazard
+            labels[j, 1] = hazard
         i = tied_end
     if first_at_risk is not None:
         for i in range(n):
-            at_risk[i] = value[i]
+            at_risk[i] = labels[i, 1]
         for i in range(n):
-            entered = np.searchsorted(rows, first_at_risk[rows[i]])
+            entered = position(rows, first_at_risk[rows[i]])
             if entered > 0:
-                value[i] -= at_risk[entered - 1]
+                labels[i, 1] -= at_risk[entered - 1]
     for i in range(n):
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
-        value[i] = row_weight * (event[rows[i]] - value[i])
+        labels[i, 1] = labels[i, 0] * (event[rows[i]] - labels[i, 1])
     return any_event
 
 
-@kernel
-def label_by_classes(time, weight, rows, levels, ends):
-    """Write the ends of the classes between quantiles of time; False if there is only one."""
-    n = rows.shape[0]
-    mass = 0.0
-    for i in range(n):
-        mass += 1.0 if weight is None else np.float64(weight[rows[i]])
+@inlined
+def label_by_class(time, rows, mass, levels, of_class, ends, cuts, labels):
+    """Write the labels of the classes between quantiles of time; False if there is only one."""
+    n, n_levels = rows.shape[0], of_class.shape[1]
+    for k in range(n_levels):
+        cuts[1, k] = 0.0
     below, i = 0.0, 0
-    for k in range(levels.shape[0]):
-        while below < levels[k] * mass * (1.0 - TOLERANCE) and i < n:
-            below += 1.0 if weight is None else np.float64(weight[rows[i]])
-            i += 1
-        while 0 < i < n and time[rows[i]] == time[rows[i - 1]]:
-            below += 1.0 if weight is None else np.float64(weight[rows[i]])
-            i += 1
-        ends[k] = i
-    ends[levels.shape[0]] = n
+    for c in range(n_levels + 1):
+        before = below
+        if c == n_levels:
+            i, below = n, mass
+        else:
+            while below < levels[c] * mass * (1.0 - TOLERANCE) and i < n:
+                below += labels[i, 0]
+                i += 1
+            while 0 < i < n and time[rows[i]] == time[rows[i - 1]]:
+                below += labels[i, 0]
+                i += 1
+        ends[c] = i
+        for k in range(n_levels):
+            cuts[1, k] += of_class[c, k] * (below - before) / mass
+    start = 0
+    for c in range(n_levels + 1):
+        for i in range(start, ends[c]):
+            for k in range(n_levels):
+                labels[i, k + 1] = labels[i, 0] * (of_class[c, k] - cuts[1, k])
+        start = ends[c]
     return ends[0] < n
 
 
-@kernel
-def label_by_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value):
-    """Write class ends, S at the cut points and weight / S(Y); return the levels reached.
+@inlined
+def cut_curve(time, event, rows, at_risk, levels, labels, cuts, ends, value):
+    """Cut the node's Kaplan-Meier curve at the levels; return how many of them it reaches.
 
-    Where S does not reach the lowest level, the levels are shrunk to the range that it
-    does reach, so that a node of a heavily censored table can still be split; ``levels``
-    is changed in place to those used.
+    Writes where the classes between the cuts end, the levels used into ``cuts[0]``, S there
+    into ``cuts[1]``, and 1 / S(Y) of censored rows, 0 of events, into ``value``. Where S does not
+    reach the lowest level, the levels are shrunk to the range that it does reach, so that a node
+    of a heavily censored table can still be split.
     """
-    reached = _cut_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value)
-    if reached == 0:
-        survival_end = survival_at[0]
-        if survival_end >= 1.0:
-            return 0
-        for k in range(levels.shape[0]):
-            levels[k] *= 1.0 - survival_end
-        reached = _cut_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value)
-    return reached
-
-
-@kernel
-def _cut_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value):
-    n = rows.shape[0]
-    survival, k = 1.0, 0
-    for i in range(n):
-        row = rows[i]
-        row_weight = 1.0 if weight is None else np.float64(weight[row])
-        if event[row]:
-            survival *= 1.0 - row_weight / at_risk[i]
-            value[i] = 0.0
-        else:
-            value[i] = row_weight / survival
-        if i + 1 < n and time[rows[i + 1]] == time[row]:
-            continue
-        while k < levels.shape[0] and survival <= 1.0 - levels[k] + TOLERANCE:
-            survival_at[k] = survival
-            ends[k] = i + 1
-            k += 1
-    if k == 0:
-        survival_at[0] = survival
+    n, n_levels = rows.shape[0], levels.shape[0]
+    k = 0
+    for level in range(n_levels):
+        cuts[0, level] = levels[level]
+    for attempt in range(2):
+        survival = 1.0
+        for i in range(n):
+            row = rows[i]
+            if event[row]:
+                survival *= 1.0 - labels[i, 0] / at_risk[i]
+                value[i] = 0.0
+            else:
+                value[i] = 1.0 / survival
+            if i + 1 < n and time[rows[i + 1]] == time[row]:
+                continue
+            while k < n_levels and survival <= 1.0 - cuts[0, k] + TOLERANCE:
+                cuts[1, k] = survival
+                ends[k] = i + 1
+                k += 1
+        if k > 0 or survival >= 1.0 or attempt == 1:
+            break
+        for level in range(n_levels):
+            cuts[0, level] *= 1.0 - survival
+    for rest in range(k, n_levels + 1):
+        ends[rest] = n
     return k
 
 
-@kernel
-def write_vectors(
-    event, at_risk, weight, rows, first_at_risk, reached, ends, survival_at, vectors, means
-):
-    """Write the labels of a curve level by level, for rows that may have entered late.
+@inlined
+def label_by_curve(mass, n_levels, reached, cuts, ends, value, labels, scale):
+    """Write P(T > c) of each row at each cut; a cut that is not reached takes no part."""
+    beyond, censored_below, start = mass, 0.0, 0
+    for k in range(n_levels):
+        if k >= reached:
+            cuts[1, k], cuts[2, k], cuts[3, k] = 0.0, 0.0, 0.0
+            continue
+        for i in range(start, ends[k]):
+            beyond -= labels[i, 0]
+            censored_below += labels[i, 0] * value[i]
+        start = ends[k]
+        # The label of a row beyond the cut, of an event before it, and the step from one to
+        # the other per unit of 1 / S(Y).
+        mean = (beyond + cuts[1, k] * censored_below) / mass
+        cuts[2, k] = scale[k + 1] * (1.0 - mean)
+        cuts[3, k] = -scale[k + 1] * mean
+        cuts[1, k] *= scale[k + 1]
+    start = 0
+    for c in range(n_levels + 1):
+        for i in range(start, ends[c]):
+            for k in range(c):
+                labels[i, k + 1] = labels[i, 0] * cuts[2, k]
+            for k in range(c, n_levels):
+                labels[i, k + 1] = labels[i, 0] * (cuts[1, k] * value[i] + cuts[3, k])
+        start = ends[c]
 
-    ``at_risk`` is overwritten with S after each row.
-    """
+
+@kernel
+def label_late_rows(
+    event,
+    first_at_risk,
+    rows,
+    mass,
+    n_levels,
+    reached,
+    cuts,
+    ends,
+    at_risk,
+    value,
+    labels,
+    scale,
+):
+    """The same for rows that may have entered late; ``at_risk`` becomes S after each row."""
     n = rows.shape[0]
     survival = 1.0
     for i in range(n):
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
         if event[rows[i]]:
-            survival *= 1.0 - row_weight / at_risk[i]
+            survival *= 1.0 - labels[i, 0] / at_risk[i]
         at_risk[i] = survival
-    for k in range(means.shape[0]):
-        means[k] = 0.0
-    mass = 0.0
+    for k in range(n_levels):
+        cuts[2, k] = 0.0
     for i in range(n):
-        row_weight = 1.0 if weight is None else np.float64(weight[rows[i]])
-        mass += row_weight
-        entered = np.searchsorted(rows, first_at_risk[rows[i]])
+        entered = position(rows, first_at_risk[rows[i]])
         at_entry = 1.0 if entered == 0 else at_risk[entered - 1]
-        for k in range(reached):
+        for k in range(n_levels):
             label, expected = 1.0, 1.0
             if i < ends[k]:
-                label = 0.0 if event[rows[i]] else survival_at[k] / at_risk[i]
+                label = cuts[1, k] * value[i]
             if entered < ends[k]:
-                expected = survival_at[k] / at_entry if at_entry > 0.0 else 0.0
-            vectors[i, k] = row_weight * (label - expected)
-            means[k] += vectors[i, k]
-        for k in range(reached, vectors.shape[1]):
-            vectors[i, k] = 0.0
-    for k in range(means.shape[0]):
-        means[k] /= mass
-
-
-@kernel
-def count_at_risk(weight, rows, at_risk):
-    """Write the weight of the rows from each position on."""
-    remaining = 0.0
-    for i in range(rows.shape[0] - 1, -1, -1):
-        remaining += 1.0 if weight is None else np.float64(weight[rows[i]])
-        at_risk[i] = remaining
+                expected = cuts[1, k] / at_entry if at_entry > 0.0 else 0.0
+            labels[i, k + 1] = scale[k + 1] * (label - expected) if k < reached else 0.0
+            cuts[2, k] += labels[i, 0] * labels[i, k + 1] / mass
+    for i in range(n):
+        for k in range(n_levels):
+            labels[i, k + 1] = labels[i, 0] * (labels[i, k + 1] - cuts[2, k])
 
 
 @kernel
@@ -198,82 +342,21 @@ def remove_absent(rows, weights, first_at_risk, at_risk):
     absent = np.zeros(n + 1)
     for j in range(n):
         absent[0] += weights[j]
-        absent[np.searchsorted(rows, first_at_risk[rows[j]])] -= weights[j]
+        absent[position(rows, first_at_risk[rows[j]])] -= weights[j]
     waiting = 0.0
     for i in range(n):
         waiting += absent[i]
         at_risk[i] = max(at_risk[i] - waiting, weights[i])
 
 
-@kernel
-def label_node(
-    criterion,
-    time,
-    event,
-    weight,
-    rows,
-    base_levels,
-    at_risk,
-    levels,
-    value,
-    ends,
-    means,
-    precision,
-    survival_at,
-    first_at_risk,
-    vectors,
-):
-    """Write the labels of a node; return (can be split, shape, weight of rows).
-
-    ``means`` receives the mean of each label in the node, ``precision`` one over its variance
-    as far as it takes part in the gain, 0 for a label that takes no part.
-    """
-    n, n_levels = rows.shape[0], len(base_levels)
-    if time[rows[0]] == time[rows[n - 1]] and criterion != LOGRANK:
-        return False, MEAN, 0.0
-    if criterion == VARIANCE:
-        return True, MEAN, label_by_mean(time, weight, rows, value)
-    count_at_risk(weight, rows, at_risk)
-    mass = at_risk[0]
-    if first_at_risk is not None and criterion != QUANTILE:
-        for i in range(n):
-            value[i] = 1.0 if weight is None else np.float64(weight[rows[i]])
-        remove_absent(rows, value, first_at_risk, at_risk)
-    if criterion == LOGRANK:
-        any_event = label_by_hazard(time, event, at_risk, weight, rows, first_at_risk, value)
-        return any_event, MEAN, mass
-    for k in range(n_levels):
-        levels[k] = base_levels[k]
-    if criterion == QUANTILE:
-        mixed = label_by_classes(time, weight, rows, levels, ends)
-        start = 0
-        for c in range(n_levels + 1):
-            means[c] = (_weight_from(at_risk, start) - _weight_from(at_risk, ends[c])) / mass
-            precision[c] = 1.0
-            start = ends[c]
-        return mixed, CLASSES, mass
-    reached = label_by_curve(time, event, at_risk, weight, rows, levels, ends, survival_at, value)
-    for k in range(n_levels + 1):
-        means[k], precision[k] = 0.0, 0.0
-        if k < reached:
-            precision[k] = 1.0 / (levels[k] * (1.0 - levels[k]))
+@inlined
+def position(rows, first):
+    """Place of the first of some ascending rows that is not below ``first``."""
+    low, high = 0, rows.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle] < first:
+            low = middle + 1
         else:
-            ends[k], survival_at[k] = n, 0.0
-    if first_at_risk is not None:
-        write_vectors(
-            event, at_risk, weight, rows, first_at_risk, reached, ends, survival_at, vectors, means
-        )
-        return reached > 0, VECTOR, mass
-    start, beyond, censored_below = 0, mass, 0.0
-    for k in range(reached):
-        for i in range(start, ends[k]):
-            beyond -= 1.0 if weight is None else np.float64(weight[rows[i]])
-            censored_below += value[i]
-        start = ends[k]
-        means[k] = (beyond + survival_at[k] * censored_below) / mass
-    return reached > 0, CURVE, mass
-
-
-@kernel
-def _weight_from(at_risk, position):
-    return at_risk[position] if position < at_risk.shape[0] else 0.0
+            high = middle
+    return low

@@ -45,9 +45,12 @@ def draw_units(seed, n_units, size, bootstrap, honest):
     n_in_leaf_half = 0
     if bootstrap:
         in_split_half = np.zeros(n_units, np.bool_)
-        for unit in draw_without_replacement(derive(seed, 1), n_units, n_units // 2):
-            in_split_half[unit] = True
-        for unit in draw_with_replacement(derive(seed, 0), n_units, size):
+        drawn = draw_without_replacement(derive(seed, 1), n_units, n_units // 2)
+        for i in range(drawn.shape[0]):
+            in_split_half[drawn[i]] = True
+        drawn = draw_with_replacement(derive(seed, 0), n_units, size)
+        for i in range(size):
+            unit = drawn[i]
             sign = 1 if in_split_half[unit] or not honest else -1
             draws[unit] += sign
             n_in_leaf_half += sign < 0

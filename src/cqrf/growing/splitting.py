@@ -3,11 +3,9 @@
 A split sends the rows of some bins left and the others right. Its gain is the drop in the
 labels' sum of squares,
 
-    gain = n / (n_L n_R) * sum_k D_k^2 / v_k,    D_k = L_k - n_L mean_k,
+    gain = n / (n_L n_R) * sum_k L_k^2,
 
-with L_k the label sum on the left, n the weight of rows, and v_k = tau_k (1 - tau_k) for the
-levels of a curve (each level standardised by its own variance), 1 otherwise. ``precision``
-is 1 / v_k.
+with L_k the sum of the k-th (centred) label on the left and n the weight of rows.
 
 Bins of a numeric feature are taken in their order; those of a category in the order of their
 mean label, which is where the best two-set split lies for one label. Missing values have a
@@ -19,71 +17,49 @@ from __future__ import annotations
 import numpy as np
 
 from cqrf.chance import below, mix
-from cqrf.growing.histograms import MISSING, accumulate, add_bin, empty_bin, fill, list_seen
-from cqrf.growing.labels import CLASSES, MEAN
-from cqrf.kernel import kernel
+from cqrf.growing.histograms import (
+    MISSING,
+    accumulate,
+    count_rows,
+    empty_bin,
+    fill,
+    list_seen,
+)
+from cqrf.kernel import inlined, kernel
 
 
-@kernel
-def best_cut(
-    shape,
-    n_bins,
-    n,
-    mass,
-    means,
-    precision,
-    levels,
-    min_child,
-    open_end,
-    missing_label,
-    missing_mass,
-    missing_count,
-    label_below,
-    mass_below,
-    count_below,
-):
+@inlined
+def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_below, score, gain):
     """Best place to cut a sequence of bins: (place, gain); the bins up to it go left.
 
-    ``missing_*`` is what joins the left side before the first bin. ``open_end``: all bins
+    ``n_before`` rows are on the left besides those of ``count_below``. ``open_end``: all bins
     may go left, as missing values are on the right.
     """
-    last = n_bins if open_end else n_bins - 1
-    first = 0
-    while first < last and count_below[first] + missing_count < min_child:
+    first, last = 0, n_bins if open_end else n_bins - 1
+    while first < last and count_below[first] + n_before < min_child:
         first += 1
-    while last > first and n - count_below[last - 1] - missing_count < min_child:
+    while last > first and n - count_below[last - 1] - n_before < min_child:
         last -= 1
+    # Two loops: the processor divides several numbers at once if nothing else is asked of it.
+    mass_below, score = mass_below[first:last], score[first:last]
+    for at in range(last - first):
+        gain[at] = score[at] / (mass_below[at] * (mass - mass_below[at]))
     best_gain, best_at = 0.0, -1
-    for at in range(first, last):
-        left = mass_below[at] + missing_mass
-        if shape == MEAN:
-            excess = label_below[at, 0] + missing_label[0]
-            gain = excess * excess
-        else:
-            gain = 0.0
-            for k in range(len(levels) + 1):
-                excess = label_below[at, k] + missing_label[k] - left * means[k]
-                gain += precision[k] * excess * excess
-        gain *= mass / (left * (mass - left))
-        if gain > best_gain:
-            best_gain, best_at = gain, at
-    return best_at, best_gain
+    for at in range(last - first):
+        if gain[at] > best_gain:
+            best_gain, best_at = gain[at], at
+    return first + best_at, mass * best_gain
 
 
-@kernel
-def order_by_label(shape, bins, n_bins, sums, survival_at, precision, levels, labels, score):
+@inlined
+def order_by_label(bins, n_bins, sums, direction, score):
     """Sort the bins of a category by their mean label, ties by code (there are few bins)."""
     for at in range(n_bins):
         code = bins[at]
-        for k in range(labels.shape[0]):
-            labels[k] = 0.0
-        mass = add_bin(shape, code, sums, survival_at, levels, labels)
         total = 0.0
-        for k in range(1 if shape == MEAN else labels.shape[0]):
-            # Classes are disjoint: their mean rank is the label that orders them.
-            scale = 1.0 if shape == MEAN else precision[k]
-            total += (k if shape == CLASSES else scale) * labels[k]
-        score[code] = total / mass
+        for k in range(sums.shape[1]):
+            total += direction[k] * sums[code, k]
+        score[code] = total / sums[code, 0]
     for at in range(1, n_bins):
         code, i = bins[at], at - 1
         while i >= 0 and score[bins[i]] > score[code]:
@@ -97,16 +73,10 @@ def find_split(
     codes,
     categorical,
     rows,
-    weight,
-    shape,
-    value,
-    vectors,
-    ends,
-    means,
-    precision,
-    survival_at,
-    levels,
+    labels,
+    direction,
     mass,
+    weighted,
     min_child,
     features,
     n_candidates,
@@ -115,12 +85,8 @@ def find_split(
     count,
     sums,
     bins,
-    labels,
-    missing_label,
-    label_below,
-    mass_below,
-    count_below,
-    score,
+    running,
+    start,
     subset,
 ):
     """Best split of the rows over randomly drawn features.
@@ -131,6 +97,8 @@ def find_split(
     whether there were any, the gain, and the random word to go on with.
     """
     n, n_features = np.float64(rows.shape[0]), features.shape[0]
+    mass_below, score = running[0], running[1]
+    count_below = running[2] if weighted else mass_below
     best_feature, best_code, best_gain = -1, 0, 0.0
     best_missing_left, best_saw_missing = False, False
     n_varying = 0
@@ -143,84 +111,54 @@ def find_split(
         features[pick] = features[drawn]
         features[drawn] = feature
 
-        fill(
-            shape,
-            codes[feature],
-            rows,
-            weight,
-            value,
-            vectors,
-            ends,
-            len(levels) + 1,
-            seen,
-            count,
-            sums,
-        )
-        n_bins = list_seen(seen, bins)
+        fill(codes[feature], rows, labels, seen, sums)
+        n_bins = list_seen(rows.shape[0], seen, sums, bins)
         n_varying += n_bins > 1
         saw_missing = bins[n_bins - 1] == MISSING
-        missing_mass, missing_count = 0.0, 0.0
         if saw_missing:
             n_bins -= 1
-            missing_mass = add_bin(shape, MISSING, sums, survival_at, levels, missing_label)
-            missing_count = missing_mass if weight is None else np.float64(count[MISSING])
-            empty_bin(MISSING, sums, levels)
-            count[MISSING] = 0
         if categorical[feature]:
-            order_by_label(shape, bins, n_bins, sums, survival_at, precision, levels, labels, score)
-        accumulate(
-            shape,
-            bins,
-            n_bins,
-            weight,
-            sums,
-            count,
-            survival_at,
-            levels,
-            labels,
-            label_below,
-            mass_below,
-            count_below,
-        )
-        for side in range(2 if saw_missing else 1):
-            missing_left = saw_missing and side == 0
-            if saw_missing and side == 1:
-                for k in range(missing_label.shape[0]):
-                    missing_label[k] = 0.0
-                missing_mass, missing_count = 0.0, 0.0
+            order_by_label(bins, n_bins, sums, direction, score)
+        n_missing = 0
+        if weighted:
+            count_rows(codes[feature], rows, bins, n_bins, count, count_below)
+            n_missing = count[MISSING]
+            count[MISSING] = 0
+        # Missing values on the left, if there are any, then on the right.
+        for missing_left in range(1 if saw_missing else 0, -1, -1):
+            for k in range(sums.shape[1]):
+                start[k] = sums[MISSING, k] if missing_left == 1 else 0.0
+            accumulate(bins, n_bins, start, missing_left == 1, sums, mass_below, score)
             at, gain = best_cut(
-                shape,
                 n_bins,
                 n,
                 mass,
-                means,
-                precision,
-                levels,
                 min_child,
-                saw_missing and not missing_left,
-                missing_label,
-                missing_mass,
-                missing_count,
-                label_below,
+                saw_missing and missing_left == 0,
+                n_missing * missing_left,
                 mass_below,
                 count_below,
+                score,
+                running[3],
             )
             if gain <= best_gain:
                 continue
             best_feature, best_gain = feature, gain
-            best_missing_left, best_saw_missing = missing_left, saw_missing
+            best_missing_left, best_saw_missing = missing_left == 1, saw_missing
             if categorical[feature]:
                 for word in range(4):
                     subset[word] = np.uint64(0)
                 for i in range(at + 1):
-                    code = np.uint64(bins[i])
+                    code = bins[i]
                     subset[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
             elif at + 1 < n_bins:
                 # Half way between the last bin on the left and the first on the right.
-                best_code = (bins[at] + bins[at + 1] - 1) >> 1
+                best_code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
             else:
                 # All values against the missing ones: larger values, too, are no missing ones.
                 best_code = MISSING - 1
+        if saw_missing:
+            empty_bin(MISSING, sums)
     return (
         best_feature,
         best_code,

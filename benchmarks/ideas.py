@@ -1,0 +1,186 @@
+"""Ideas for the hot loops, each beside the plain way: what paid, and what did not.
+
+Nanoseconds for one row (or bin, or value), best of several rounds in turns, one thread. The
+loops with a name of the library are its own, the others stand here.
+
+Run: python benchmarks/ideas.py
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cqrf.binning import MISSING, encode, find_edges
+from cqrf.growing.histograms import MANY_ROWS, N_BINS, fill
+from cqrf.growing.splitting import best_cut
+
+ROUNDS = 15
+loop = njit(nogil=True, error_model="numpy")
+
+
+@loop
+def fill_in_turn(column, rows, labels, seen, sums):
+    for i in range(rows.shape[0]):
+        code = column[rows[i]]
+        seen[code] = 1
+        sums[code, 0] += labels[i, 0]
+        sums[code, 1] += labels[i, 1]
+
+
+@loop
+def fill_unmarked(column, rows, labels, seen, sums):
+    for i in range(rows.shape[0]):
+        code = column[rows[i]]
+        sums[code, 0] += labels[i, 0]
+        sums[code, 1] += labels[i, 1]
+
+
+@loop
+def fill_row_by_row(table, feature, rows, labels, sums):
+    for i in range(rows.shape[0]):
+        code = table[rows[i], feature]
+        sums[code, 0] += labels[i, 0]
+        sums[code, 1] += labels[i, 1]
+
+
+@loop
+def fill_packed(column, rows, packed, sums):
+    for i in range(rows.shape[0]):
+        sums[column[rows[i]]] += packed[i]
+
+
+@loop
+def fill_library(column, rows, labels, seen, sums):
+    fill(column, rows, labels, seen, sums)
+
+
+@loop
+def cut_in_one_loop(mass, below, score):
+    best_gain, best_at = 0.0, -1
+    for at in range(below.shape[0]):
+        gain = score[at] / (below[at] * (mass - below[at]))
+        if gain > best_gain:
+            best_gain, best_at = gain, at
+    return best_at, best_gain
+
+
+@loop
+def cut_by_products(mass, below, score):
+    best_score, best_spread, best_at = 0.0, 1.0, -1
+    for at in range(below.shape[0]):
+        spread = below[at] * (mass - below[at])
+        if score[at] * best_spread > best_score * spread:
+            best_score, best_spread, best_at = score[at], spread, at
+    return best_at, best_score / best_spread
+
+
+@loop
+def cut_library(mass, below, score, gain):
+    n_bins = below.shape[0]
+    return best_cut(n_bins, mass, mass, 1.0, True, 0, below, below, score, gain)
+
+
+@loop
+def encode_by_branches(column, edges, codes):
+    for i in range(column.shape[0]):
+        low, high = 0, edges.shape[0]
+        while low < high:
+            middle = (low + high) >> 1
+            if edges[middle] < column[i]:
+                low = middle + 1
+            else:
+                high = middle
+        codes[i] = low if column[i] == column[i] else MISSING
+
+
+def compare(title: str, size: int, ways: dict[str, Callable[[], Any]]) -> None:
+    repeats = max(1, 2_000_000 // size)
+    best = dict.fromkeys(ways, np.inf)
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            for _ in range(repeats):
+                way()
+            best[name] = min(best[name], (time.perf_counter() - began) / repeats)
+    print(f"\n{title}")
+    for name, seconds in best.items():
+        print(f"    {name:<58} {1e9 * seconds / size:6.2f} ns")
+
+
+def compare_fills(n: int, of: int) -> None:
+    random = np.random.default_rng(0)
+    table = random.integers(0, 255, (of, 20)).astype(np.uint8)
+    column = np.ascontiguousarray(table[:, 3])
+    rows = np.sort(random.permutation(of)[:n]).astype(np.uint32)
+    labels = np.column_stack([np.ones(n), random.normal(size=n)])
+    single, short = labels.astype(np.float32), rows.astype(np.uint16)
+    packed = (1 << 40) + (labels[:, 1] * 2**20).astype(np.int64)
+    seen, sums = np.zeros(N_BINS, np.uint8), np.zeros((N_BINS, 2))
+    single_sums, packed_sums = np.zeros((N_BINS, 2), np.float32), np.zeros(N_BINS, np.int64)
+    marked = "marks bins" if n < MANY_ROWS else "tests bins afterwards"
+    ways: dict[str, Callable[[], Any]] = {
+        f"kept: four codes read ahead, {marked}": lambda: fill_library(
+            column, rows, labels, seen, sums
+        ),
+        "one row after the other, marks bins": lambda: fill_in_turn(
+            column, rows, labels, seen, sums
+        ),
+        "one row after the other, unmarked": lambda: fill_unmarked(
+            column, rows, labels, seen, sums
+        ),
+        "   with sums in float32": lambda: fill_unmarked(column, rows, single, seen, single_sums),
+        "   with count and label packed into one integer": lambda: fill_packed(
+            column, rows, packed, packed_sums
+        ),
+        "   with the codes of a row side by side": lambda: fill_row_by_row(
+            table, 3, rows, labels, sums
+        ),
+    }
+    if of <= 2**16:
+        ways["   with row numbers of 16 bits"] = lambda: fill_unmarked(
+            column, short, labels, seen, sums
+        )
+    compare(f"A histogram of {n} of {of} rows, for a row", n, ways)
+
+
+def compare_cuts(n_bins: int) -> None:
+    random = np.random.default_rng(0)
+    below = np.cumsum(random.integers(1, 5, n_bins)).astype(float)
+    mass, score = below[-1] + 3, np.cumsum(random.normal(size=n_bins)) ** 2
+    gain = np.empty(n_bins)
+    compare(
+        f"The best of {n_bins} cuts, for a cut",
+        n_bins,
+        {
+            "kept: all divisions, then the maximum": lambda: cut_library(mass, below, score, gain),
+            "both in one loop": lambda: cut_in_one_loop(mass, below, score),
+            "products compared, no division": lambda: cut_by_products(mass, below, score),
+        },
+    )
+
+
+def compare_codes(n: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    edges = find_edges(X, 255, 0)
+    codes = np.empty(n, np.uint8)
+    compare(
+        f"Codes of {n} numbers, for a number",
+        n,
+        {
+            "kept: eight steps without a branch": lambda: encode(X, edges, 1),
+            "a search that branches": lambda: encode_by_branches(X[:, 0], edges[0], codes),
+        },
+    )
+
+
+if __name__ == "__main__":
+    compare_fills(60_000, 60_000)
+    compare_fills(5_000, 60_000)
+    compare_fills(400, 2_000)
+    compare_cuts(250)
+    compare_codes(100_000)

@@ -1,0 +1,133 @@
+"""Who takes part: our forests and the peers, how each is started and how to get it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.forests import LEAF, LEVELS, SHARE
+from benchmarks.peers.grf_core import find_driver
+
+OPEN_LEAVES = {"min_samples_leaf": LEAF, "min_samples_split": 2, "min_child_fraction": 0.0}
+DISHONEST = {"honest": False, "max_samples": SHARE, **OPEN_LEAVES}
+LIKE_GRF = {
+    "split_quantiles": LEVELS,
+    "honest": True,
+    "max_samples": 0.5,
+    "min_samples_leaf": 1,
+    "min_samples_split": LEAF + 1,
+    "min_child_fraction": 0.05,
+}
+
+VARIANCE = "cqrf variance"
+CENSORED = "cqrf censored_quantile"
+LOGRANK = "cqrf logrank"
+QUANTILE = "cqrf quantile, honest"
+
+
+@dataclass(frozen=True)
+class Library:
+    name: str
+    beside: str  # which of ours does the same work
+    command: list[str]
+    version: str = ""
+    predicts_quantiles: bool = True
+    power: float = 1.0  # fit time grows as n ** power log n
+
+    @property
+    def is_ours(self) -> bool:
+        return self.name.startswith("cqrf")
+
+
+def python_command(name: str, **settings: Any) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.peers.worker", name, json.dumps(settings)]
+
+
+def ours() -> list[Library]:
+    return [
+        Library(name, beside, python_command("Cqrf", criterion=criterion, **settings))
+        for name, beside, criterion, settings in (
+            (VARIANCE, VARIANCE, "variance", DISHONEST),
+            (CENSORED, VARIANCE, "censored_quantile", DISHONEST),
+            (LOGRANK, LOGRANK, "logrank", DISHONEST),
+            (QUANTILE, QUANTILE, "quantile", LIKE_GRF),
+        )
+    ]
+
+
+class MissingError(Exception):
+    """The peer is not here; the message says how to get it."""
+
+
+def find_libraries(wanted: Collection[str] | None = None) -> tuple[list[Library], list[str]]:
+    """Return ours and the peers that are installed, and a line for each that is not."""
+    found, missing = ours(), []
+    for name, find in PEERS.items():
+        if wanted is None or name in wanted:
+            try:
+                found.append(find())
+            except MissingError as told:
+                missing.append(f"{name} is not here: {told}")
+    return found, missing
+
+
+def _from_pypi(
+    name: str, forest: str, beside: str, how: str = "pip install '.[bench]'", **traits: Any
+) -> Library:
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        raise MissingError(how) from None
+    return Library(name, beside, python_command(forest), found, **traits)
+
+
+def _from_r(name: str, beside: str, how: str) -> Library:
+    test = f"cat(as.character(packageVersion('{name}')))"
+    found = shutil.which("Rscript") and subprocess.run(
+        ["Rscript", "--vanilla", "-e", test], capture_output=True, text=True
+    )
+    if not found or found.returncode:
+        raise MissingError(how)
+    script = Path(__file__).with_name("worker.R")
+    return Library(name, beside, ["Rscript", "--vanilla", str(script), name], found.stdout)
+
+
+def _grf() -> Library:
+    with suppress(MissingError):
+        return _from_r("grf", QUANTILE, "")
+    try:
+        driver = find_driver()
+    except OSError as problem:
+        raise MissingError(f"install.packages('grf') in R, or g++ and PyPI ({problem})") from None
+    settings = ["1", str(LIKE_GRF["max_samples"]), str(LEAF)]  # honest, fraction, node size
+    return Library("grf", QUANTILE, [str(driver), *settings], "2.0.0 (its C++ core)")
+
+
+PEERS: dict[str, Callable[[], Library]] = {
+    "scikit-learn": partial(
+        _from_pypi, "scikit-learn", "ScikitLearn", VARIANCE, predicts_quantiles=False
+    ),
+    "quantile-forest": partial(_from_pypi, "quantile-forest", "QuantileForest", VARIANCE),
+    "ranger": partial(
+        _from_r, "ranger", VARIANCE, "apt install r-cran-ranger, or install.packages('ranger') in R"
+    ),
+    "grf": _grf,
+    "scikit-survival": partial(_from_pypi, "scikit-survival", "ScikitSurvival", LOGRANK, power=2.0),
+    "comprisk": partial(
+        _from_pypi,
+        "comprisk",
+        "Comprisk",
+        LOGRANK,
+        "pip install --no-deps comprisk (it asks for an older Numba than ours, and runs)",
+    ),
+    "LightGBM": partial(_from_pypi, "LightGBM", "LightGBM", VARIANCE, predicts_quantiles=False),
+}
