@@ -22,7 +22,9 @@ test: $(VENV)/.with-test  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 ratios: $(VENV)/.with-test  ## Check that fits and predictions are no slower, against scikit-learn's
-	@$(BIN)/python -m pytest -p no:xdist -s --benchmark-columns=median,min,max,rounds benchmarks/test_ratios.py
+	@cache=$$(mktemp -d) && NUMBA_CACHE_DIR=$$cache $(BIN)/python -m pytest -p no:xdist -s \
+		--benchmark-columns=median,min,max,rounds benchmarks/test_ratios.py; \
+		status=$$?; rm -rf $$cache; exit $$status
 
 fuzz: $(VENV)/.with-test  ## Check 20 000 random forests and 100 000 damaged model files (ten minutes)
 	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) \

@@ -56,7 +56,7 @@ def fill_packed(column, rows, packed, sums):
 
 @loop
 def fill_library(column, rows, labels, seen, sums):
-    fill(column, rows, labels, seen, sums)
+    fill(column, rows, labels, (0,), seen, sums)
 
 
 @loop

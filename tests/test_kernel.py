@@ -1,4 +1,4 @@
-"""Kernels: the three instructions against plain Python."""
+"""Kernels: the instructions against plain Python."""
 
 import numpy as np
 import pytest
@@ -88,3 +88,15 @@ def test_trailing_zeros_are_the_place_of_the_lowest_bit(word):
 
 def test_trailing_zeros_of_every_power_of_two():
     assert [trailing_zeros(np.uint64(1 << k)) for k in range(64)] == list(range(64))
+
+
+@njit
+def prefetch(values, place):
+    kernel.prefetch(values, place)
+
+
+@pytest.mark.parametrize("place", [0, 5, 6, 10**9, -(10**9)])
+def test_asking_for_any_place_changes_nothing(place):
+    values = np.arange(6, dtype=np.int32)
+    prefetch(values, place)
+    assert values.tolist() == list(range(6))

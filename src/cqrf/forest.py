@@ -173,7 +173,7 @@ def grow_trees(
     weighted = rows.weight is not None
     weight = rows.weight if weighted else np.ones(len(rows.time), np.float32)
     seen, count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int32)
-    sums = np.zeros((N_BINS, labelling.width))
+    sums = np.zeros((N_BINS, 2 * len(labelling.pairs)))
     grown = [
         grow_nodes(
             ranks[start:stop],

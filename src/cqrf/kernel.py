@@ -37,11 +37,6 @@ def inlined(function: Callable[..., Any]) -> Any:
     return njit(nogil=True, error_model="numpy", inline="always")(function)
 
 
-def specialised(function: Callable[..., Any]) -> Any:
-    """Decorator of a hot loop that is optimised anew for the constants of each of its calls."""
-    return kernel(function, forceinline=True)
-
-
 @cache
 def _say_that_nothing_is_kept() -> None:
     warnings.warn(

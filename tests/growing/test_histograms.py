@@ -38,7 +38,7 @@ def make_node(n_rows, n_pairs, codes=SOME_CODES):
 
 def fill_node(column, rows, labels):
     seen, sums = np.zeros(N_BINS, np.uint8), np.zeros((N_BINS, labels.shape[1]))
-    fill(column, rows, labels, seen, sums)
+    fill(column, rows, labels, (0,) * (labels.shape[1] // 2), seen, sums)
     return seen, sums
 
 
@@ -59,7 +59,7 @@ def test_a_bin_holds_the_labels_of_its_rows(n_rows, n_pairs):
     marked = np.unique(column[rows]) if n_rows < MANY_ROWS else []
     assert np.flatnonzero(seen).tolist() == list(marked)
     # A second node is added to what is there.
-    fill(column, rows, labels, seen, sums)
+    fill(column, rows, labels, (0,) * (labels.shape[1] // 2), seen, sums)
     assert np.array_equal(sums, 2 * sums_by_loop(column, rows, labels))
 
 

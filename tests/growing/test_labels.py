@@ -52,7 +52,7 @@ def write_labels(
     rows = np.arange(len(time), dtype=np.uint32) if rows is None else rows
     weight = np.ones(len(time), np.float32) if weight is None else weight
     labelling = labelling or read_labelling(criterion, levels)
-    n, width = len(rows), labelling.width
+    n, width = len(rows), 2 * len(labelling.pairs)
     n_labels = 1 if labelling.levels is None else len(levels)
     labels, direction = np.full((n, width), np.nan), np.full(width, np.nan)
     labels[:, n_labels + 1 :] = direction[n_labels + 1 :] = 0.0
@@ -63,7 +63,7 @@ def write_labels(
         weight,
         first,
         rows,
-        *labelling[1:],
+        *labelling[1:4],
         np.full(n, np.nan),
         np.full(n, np.nan),
         np.full(width, -1, np.int32),

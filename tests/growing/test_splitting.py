@@ -5,7 +5,7 @@ labels about their means, with no algebra in between.
 """
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -116,6 +116,7 @@ class Split:
             categorical,
             rows,
             node.labels,
+            (0,) * (width // 2),
             node.direction,
             node.mass,
             weight is not None,
@@ -349,6 +350,21 @@ def test_categories_stand_by_their_mean_label_and_ties_by_code(codes, n_pairs, s
     assert bins[: len(codes)].tolist() == expected
 
 
+def test_categories_of_the_same_mean_class_stand_by_code():
+    # Classes of ten, twenty and ten rows; the mean class of each group of rows is the middle one.
+    time, event, _ = in_order(range(40), [True] * 40)
+    node = write_labels(QUANTILE, time, event, None, levels=(0.25, 0.75))
+    groups = ([0, 30], [10], [11, 12], [1, 13, 31])
+    for by_code in permutations(groups):
+        sums = np.zeros((N_BINS, node.labels.shape[1]))
+        for code, rows in enumerate(by_code):
+            for row in rows:
+                sums[code] += node.labels[row]
+        bins = np.arange(N_BINS + 1, dtype=np.uint64)
+        order_by_label(bins, 4, sums, node.direction, np.full(N_BINS, np.nan))
+        assert bins[:4].tolist() == [0, 1, 2, 3]
+
+
 def test_missing_values_alone_may_part_from_the_rest():
     time, event, _ = in_order(range(40), [True] * 40)
     column = np.random.default_rng(0).integers(0, 5, 40).astype(np.uint8)
@@ -359,6 +375,8 @@ def test_missing_values_alone_may_part_from_the_rest():
         assert np.array_equal(split.left(column[None], rows), np.arange(40) < 25)
         assert split.saw_missing
         assert not split.missing_left
+        # Larger values than the node has seen are no missing ones.
+        assert split.code == MISSING - 1
 
 
 @pytest.mark.parametrize("late", [True, False])

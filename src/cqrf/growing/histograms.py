@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.kernel import add_row, bits_of_bytes, inlined, specialised, trailing_zeros
+from cqrf.kernel import add_row, bits_of_bytes, inlined, trailing_zeros
 
 N_BINS = 256
 MISSING = 255
@@ -19,9 +19,14 @@ ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 MANY_ROWS = 512
 
 
-@specialised
-def _fill(column, rows, labels, n_pairs, mark, seen, sums):
-    n = rows.shape[0]
+@inlined
+def fill(column, rows, labels, pairs, seen, sums):
+    """Sum the labels of the rows into the bins of a feature; mark the bins seen if few rows.
+
+    ``pairs`` is a tuple as long as there are pairs of numbers in a row of labels, so that the
+    compiler knows how many there are.
+    """
+    n, mark = rows.shape[0], rows.shape[0] < MANY_ROWS
     # Four codes are read before their sums are written: a processor that does not know yet
     # where it writes to is slow to read on.
     for i in range(n >> 2):
@@ -34,30 +39,15 @@ def _fill(column, rows, labels, n_pairs, mark, seen, sums):
             seen[two] = 1
             seen[three] = 1
             seen[four] = 1
-        add_row(sums, one, labels, first, n_pairs)
-        add_row(sums, two, labels, second, n_pairs)
-        add_row(sums, three, labels, third, n_pairs)
-        add_row(sums, four, labels, fourth, n_pairs)
+        add_row(sums, one, labels, first, len(pairs))
+        add_row(sums, two, labels, second, len(pairs))
+        add_row(sums, three, labels, third, len(pairs))
+        add_row(sums, four, labels, fourth, len(pairs))
     for i in range(n & ~3, n):
         code = column[rows[i]]
         if mark:
             seen[code] = 1
-        add_row(sums, code, labels, i, n_pairs)
-
-
-@inlined
-def fill(column, rows, labels, seen, sums):
-    """Sum the labels of the rows into the bins of a feature; mark the bins seen if few rows."""
-    n_pairs, mark = sums.shape[1] >> 1, rows.shape[0] < MANY_ROWS
-    # The same loop again for the usual criteria, with a length that the compiler knows.
-    if n_pairs == 1:
-        _fill(column, rows, labels, np.int64(1), mark, seen, sums)
-    elif n_pairs == 2:
-        _fill(column, rows, labels, np.int64(2), mark, seen, sums)
-    elif n_pairs == 3:
-        _fill(column, rows, labels, np.int64(3), mark, seen, sums)
-    else:
-        _fill(column, rows, labels, n_pairs, mark, seen, sums)
+        add_row(sums, code, labels, i, len(pairs))
 
 
 @inlined

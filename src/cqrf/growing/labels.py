@@ -48,20 +48,16 @@ class Labelling(NamedTuple):
     levels: NDArray[np.float64] | None
     of_class: NDArray[np.float64] | None
     class_direction: NDArray[np.float64] | None
-
-    @property
-    def width(self) -> int:
-        """Numbers in a row of labels, an even one."""
-        n_labels = 1 if self.levels is None else len(self.levels)
-        return 2 * ((n_labels + 2) // 2)
+    pairs: tuple[int, ...]
+    """As long as there are pairs of numbers in a row of labels."""
 
 
 def read_labelling(criterion: int, levels: Sequence[float]) -> Labelling:
     """The labels of a criterion that cuts at these levels, if it cuts at all."""
     if criterion in (VARIANCE, LOGRANK):
-        return Labelling(criterion, None, None, None)
+        return Labelling(criterion, None, None, None, (0,))
     classes = class_labels(len(levels)) if criterion == QUANTILE else (None, None)
-    return Labelling(criterion, np.array(levels), *classes)
+    return Labelling(criterion, np.array(levels), *classes, (0,) * (len(levels) // 2 + 1))
 
 
 def class_labels(n_levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -97,9 +93,9 @@ def label_node(
     """Write the labels of a node; return (can be split, weight of rows).
 
     `variance` and `logrank` have no ``levels``, only `quantile` has labels ``of_class``: what is
-    None is not compiled. ``direction`` receives by what each column of ``labels`` is multiplied to make one number
-    of a row that categories are ordered by. ``at_risk`` and ``value`` (a place for each row),
-    ``ends`` (for each class) and ``cuts`` (four for each level) are scratch.
+    None is not compiled. ``direction`` receives by what each column of ``labels`` is multiplied
+    to make one number of a row, which categories are ordered by. ``at_risk`` and ``value`` (a
+    place for each row), ``ends`` (for each class) and ``cuts`` (four for each level) are scratch.
     """
     n = rows.shape[0]
     if time[rows[0]] == time[rows[n - 1]] and criterion != LOGRANK:

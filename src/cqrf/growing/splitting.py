@@ -25,6 +25,7 @@ from cqrf.growing.histograms import (
     fill,
     list_seen,
 )
+from cqrf.growing.labels import TOLERANCE
 from cqrf.kernel import inlined, kernel
 
 
@@ -54,15 +55,21 @@ def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_b
 @inlined
 def order_by_label(bins, n_bins, sums, direction, score):
     """Sort the bins of a category by their mean label, ties by code (there are few bins)."""
+    longest, steepness = 0.0, 0.0
     for at in range(n_bins):
         code = bins[at]
-        total = 0.0
-        for k in range(sums.shape[1]):
+        total, length, steepness = 0.0, 0.0, 0.0
+        for k in range(1, sums.shape[1]):
             total += direction[k] * sums[code, k]
+            length += sums[code, k] ** 2
+            steepness += direction[k] ** 2
         score[code] = total / sums[code, 0]
+        longest = max(longest, np.sqrt(length) / sums[code, 0])
+    # Means that should be equal differ in the last digits of the labels.
+    tolerance = TOLERANCE * longest * np.sqrt(steepness)
     for at in range(1, n_bins):
         code, i = bins[at], at - 1
-        while i >= 0 and score[bins[i]] > score[code]:
+        while i >= 0 and score[bins[i]] > score[code] + tolerance:
             bins[i + 1] = bins[i]
             i -= 1
         bins[i + 1] = code
@@ -74,6 +81,7 @@ def find_split(
     categorical,
     rows,
     labels,
+    pairs,
     direction,
     mass,
     weighted,
@@ -111,7 +119,7 @@ def find_split(
         features[pick] = features[drawn]
         features[drawn] = feature
 
-        fill(codes[feature], rows, labels, seen, sums)
+        fill(codes[feature], rows, labels, pairs, seen, sums)
         n_bins = list_seen(rows.shape[0], seen, sums, bins)
         n_varying += n_bins > 1
         saw_missing = bins[n_bins - 1] == MISSING

@@ -1,4 +1,4 @@
-"""What all tests share: where Numba keeps compiled kernels, and how Hypothesis draws.
+"""What every test shares: where Numba keeps compiled kernels, and how Hypothesis draws.
 
 Numba's disk cache looks only at the file a kernel stands in, not at the kernels it imports. So
 the cache's folder is named after all sources: a change anywhere starts a new one. Numba reads
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hypothesis import settings
 
-SOURCE = Path(__file__).resolve().parent / "src" / "cqrf"
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "cqrf"
 
 
 def hash_sources(folder: Path) -> str:
