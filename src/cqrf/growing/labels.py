@@ -56,8 +56,11 @@ def read_labelling(criterion: int, levels: Sequence[float]) -> Labelling:
     """The labels of a criterion that cuts at these levels, if it cuts at all."""
     if criterion in (VARIANCE, LOGRANK):
         return Labelling(criterion, None, None, None, (0,))
-    classes = class_labels(len(levels)) if criterion == QUANTILE else (None, None)
-    return Labelling(criterion, np.array(levels), *classes, (0,) * (len(levels) // 2 + 1))
+    pairs = (0,) * (len(levels) // 2 + 1)
+    if criterion == QUANTILE:
+        of_class, direction = class_labels(len(levels))
+        return Labelling(criterion, np.array(levels), of_class, direction, pairs)
+    return Labelling(criterion, np.array(levels), None, None, pairs)
 
 
 def class_labels(n_levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

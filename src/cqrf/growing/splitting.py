@@ -107,7 +107,7 @@ def find_split(
     n, n_features = np.float64(rows.shape[0]), features.shape[0]
     mass_below, score = running[0], running[1]
     count_below = running[2] if weighted else mass_below
-    best_feature, best_code, best_gain = -1, 0, 0.0
+    best_feature, best_code, best_gain = -1, np.int64(0), 0.0
     best_missing_left, best_saw_missing = False, False
     n_varying = 0
     for drawn in range(n_features):
@@ -164,7 +164,7 @@ def find_split(
                 best_code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
             else:
                 # All values against the missing ones: larger values, too, are no missing ones.
-                best_code = MISSING - 1
+                best_code = np.int64(MISSING - 1)
         if saw_missing:
             empty_bin(MISSING, sums)
     return (
