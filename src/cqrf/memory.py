@@ -21,9 +21,9 @@ GROWN_NODE_BYTES = 4 + 4 + 1  # the same while trees wait to be joined
 LEAF_BYTES, GROWN_LEAF_BYTES = 8, 4  # offset, size
 ROW_BYTES = 8 + 1 + 4 + 4  # time, event, order, unit
 READING_BYTES = 32  # a row's target while it is read and sorted
-TREE_ROW_BYTES = 49  # a row of a tree while it grows, beside its codes and labels
-FIXED_BYTES = 4_000_000
-UNUSED = 1.1  # memory of many small arrays that is free, but not given back
+TREE_ROW_BYTES = 64  # a row of a tree while it grows, beside its codes
+FIXED_BYTES = 12_000_000
+JOINING_SHARE = 0.7  # of the trees' own arrays that are held while they are joined, field by field
 
 
 class MemoryEstimate(NamedTuple):
@@ -57,17 +57,19 @@ def estimate(
     nodes = 2 * leaves - 1
 
     forest = n_trees * (NODE_BYTES * nodes + LEAF_BYTES * leaves + 4 * leaf_rows)
-    grown = n_trees * (GROWN_NODE_BYTES * nodes + GROWN_LEAF_BYTES * leaves + 4 * leaf_rows)
+    grown = (
+        JOINING_SHARE
+        * n_trees
+        * (GROWN_NODE_BYTES * nodes + GROWN_LEAF_BYTES * leaves + 4 * leaf_rows)
+    )
     codes = n * n_features
     model = forest + codes + ROW_BYTES * n
 
     sampled = EDGE_SAMPLE * n_features * 8 if n > EDGE_SAMPLE else 0
     sorting = effective_n_jobs(n_jobs) * min(n, EDGE_SAMPLE) * 8 * 4
-    label_bytes = 8 * (len(growing.levels) + 1)
-    a_row = n_features + TREE_ROW_BYTES + label_bytes
-    growing_now = effective_n_jobs(n_jobs) * (size * a_row + 12 * n)
+    growing_now = effective_n_jobs(n_jobs) * (size * (n_features + TREE_ROW_BYTES) + 8 * n)
     peak_before = READING_BYTES * n + max(sampled + sorting, 2 * codes)
     # What grew the last trees is free, in part, once they are joined.
     peak_of_trees = model - forest + grown + max(growing_now, forest + growing_now / 2)
-    peak = max(peak_before, UNUSED * peak_of_trees) + FIXED_BYTES
+    peak = max(peak_before, peak_of_trees) + FIXED_BYTES
     return MemoryEstimate(round(peak), round(model))

@@ -97,7 +97,7 @@ SIZES = {
 @pytest.mark.parametrize("kind", SIZES)
 def test_the_estimate_of_memory_is_within_a_quarter(kind):
     n, p, settings = SIZES[kind]
-    estimated_fit, estimated_model, peak, kept = measure(f"""
+    fit = f"""
 n, p = {n}, {p}
 forest = warm(CensoredQuantileForest(random_state=0, n_jobs=2, **{settings!r}), p)
 data = make(n, p)
@@ -107,7 +107,11 @@ model = forest.model_
 arrays = [*vars(model.forest).values(), model.rows.codes, model.rows.time, model.rows.event,
           model.order, model.sampling.unit_of_row]
 print(told.fit, told.model, peak, sum(array.nbytes for array in arrays))
-""")
+"""
+    # How far the threads' own peaks fall together differs from run to run.
+    runs = [measure(fit) for _ in range(3)]
+    peak = max(run[2] for run in runs)
+    estimated_fit, estimated_model, _, kept = runs[0]
     assert 0.75 * peak < estimated_fit < 1.25 * peak
     assert 0.75 * kept < estimated_model < 1.25 * kept
 
