@@ -78,8 +78,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for line in missing:
         tell(line)
     with tempfile.TemporaryDirectory(prefix="cqrf-bench-") as folder:
-        # Numba's cache does not see all changes of a source: a new one for all workers together.
-        os.environ["NUMBA_CACHE_DIR"] = str(Path(folder) / "kernels")
         points = measure_shapes(
             [shape for axis in options.only if axis in axes for shape in axes[axis]],
             libraries,

@@ -15,8 +15,9 @@ N_BINS = 256
 MISSING = 255
 # From so many rows on nearly all bins have some: testing each for weight is sooner done than
 # marking it with every row.
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 MANY_ROWS = 512
+# Unsigned places spare the compiler the check for one that counts from the end.
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @inlined
