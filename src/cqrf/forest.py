@@ -160,13 +160,25 @@ def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8
 def grow_trees(
     rows: Rows, sampling: Sampling, growing: Growing, seed: int, first: int, end: int
 ) -> tuple[Trees, NDArray[np.float64]]:
-    """Trees ``first`` to ``end - 1``, and the gain of each feature in each of them.
+    """Trees ``first`` to ``end - 1``, and the gain of each feature in each of them."""
+    ranks, starts, seeds = draw_rows(*sampling, np.uint64(seed), first, end)
+    return grow_drawn(rows, growing, sampling.honest, ranks, starts, seeds)
+
+
+def grow_drawn(
+    rows: Rows,
+    growing: Growing,
+    honest: bool,
+    ranks: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    seeds: NDArray[np.uint64],
+) -> tuple[Trees, NDArray[np.float64]]:
+    """A tree for each seed, from the ranks that :func:`draw_rows` gave it.
 
     Rows are drawn, and put into leaves, for all trees in one call: on a small table the way
     between Python and a kernel costs as much as the work. Not one kernel for everything: what
     a kernel calls is compiled with it, each time anew.
     """
-    ranks, starts, seeds = draw_rows(*sampling, np.uint64(seed), first, end)
     begin, end_of_split = starts[:-1:2].tolist(), starts[1::2].tolist()
     criterion, levels, *limits = growing
     labelling = read_labelling(criterion, levels)
@@ -192,7 +204,7 @@ def grow_trees(
     trees = settle_rows(
         rows.codes,
         rows.categorical,
-        sampling.honest,
+        honest,
         ranks,
         starts,
         np.concatenate(nodes),
