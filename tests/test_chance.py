@@ -12,10 +12,9 @@ from scipy.stats import chi2
 from cqrf.chance import (
     below,
     derive,
-    draw_with_replacement,
     draw_without_replacement,
     mix,
-    permutation_key,
+    permutation_keys,
     permuted,
 )
 
@@ -56,6 +55,9 @@ def test_mix_gives_the_published_output_of_splitmix64():
 def test_derive_matches_plain_integers(seed, number):
     assert int(mix(seed)) == mix_twin(int(seed))
     assert int(derive(seed, number)) == mix_twin(mix_twin(int(seed)) ^ number)
+    many = derive(np.array([seed, 0, 5], np.uint64)[:, np.newaxis], [number, 7])
+    expected = [[mix_twin(mix_twin(int(s)) ^ k) for k in (number, 7)] for s in (seed, 0, 5)]
+    assert many.tolist() == expected
 
 
 def test_derived_seeds_do_not_collide():
@@ -71,8 +73,23 @@ def test_below_stays_below(word, n):
 
 @given(seeds, st.integers(1, 600))
 def test_the_keyed_permutation_is_a_bijection(seed, n):
-    key = permutation_key(seed, n)
-    assert sorted(permuted(i, n, key) for i in range(n)) == list(range(n))
+    keys = permutation_keys(np.array([1, seed], np.uint64), n)
+    assert sorted(permuted(i, n, keys[1]) for i in range(n)) == list(range(n))
+
+
+@given(seeds, st.integers(1, 600))
+def test_the_keyed_permutation_is_that_of_plain_integers(seed, n):
+    bits = max(8, math.ceil(math.log2(n)))
+    words = [mix_twin(mix_twin(int(seed)) ^ k) for k in range(12)]
+
+    def image(x):
+        for r in range(6):
+            x = (x * (words[2 * r] | 1) + words[2 * r + 1]) % 2**bits
+            x ^= x >> ((bits + 1) // 2)
+        return x if x < n else image(x)
+
+    drawn = draw_without_replacement(seed, n, min(n, 20))
+    assert drawn.tolist() == [image(i) for i in range(min(n, 20))]
 
 
 @pytest.mark.parametrize("n", [*range(1, 40), 255, 256, 257, 511, 512, 513, 4095, 4096, 4097])
@@ -92,22 +109,18 @@ def test_a_smaller_draw_is_the_start_of_a_larger_one(seed, n, data):
     small = data.draw(st.integers(0, n))
     whole = draw_without_replacement(seed, n, n)
     assert np.array_equal(draw_without_replacement(seed, n, small), whole[:small])
-    more = draw_with_replacement(seed, n, n + 5)
-    assert np.array_equal(draw_with_replacement(seed, n, small), more[:small])
 
 
 @given(seeds, st.integers(1, 300), st.integers(0, 300))
 def test_the_same_seed_draws_the_same(seed, n, size):
-    for draw in (draw_with_replacement, draw_without_replacement):
-        rows = draw(seed, n, min(size, n))
-        assert np.array_equal(rows, draw(np.uint64(int(seed)), n, min(size, n)))
-        assert ((rows >= 0) & (rows < n)).all()
+    rows = draw_without_replacement(seed, n, min(size, n))
+    assert np.array_equal(rows, draw_without_replacement(int(seed), n, min(size, n)))
+    assert ((rows >= 0) & (rows < n)).all()
 
 
 def test_different_seeds_draw_differently():
-    for draw in (draw_with_replacement, draw_without_replacement):
-        drawn = {tuple(draw(np.uint64(seed), 100, 50).tolist()) for seed in range(2000)}
-        assert len(drawn) == 2000
+    drawn = {tuple(draw_without_replacement(seed, 100, 50).tolist()) for seed in range(2000)}
+    assert len(drawn) == 2000
 
 
 def test_every_order_of_four_is_equally_likely():
@@ -152,11 +165,11 @@ def test_rows_and_pairs_of_rows_are_drawn_equally_often(n, size):
     assert len(z) * math.erfc(np.abs(z).max() / math.sqrt(2)) > FAIR
 
 
-def test_draws_with_replacement_are_uniform_and_independent():
-    n = 12
-    drawn = draw_with_replacement(np.uint64(8), n, 60_000)
+def test_numbers_below_n_from_one_seed_are_uniform_and_independent():
+    n, words = 12, derive(8, np.arange(60_000))
+    drawn = [int(below(word, n)) for word in words]
     assert uniform_p_value(np.bincount(drawn, minlength=n)) > FAIR
     after = np.zeros((n, n))
-    for first, second in pairwise(drawn.tolist()):
+    for first, second in pairwise(drawn):
         after[first, second] += 1
     assert uniform_p_value(after) > FAIR

@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 
 from cqrf import forest as forest_room
-from cqrf.chance import derive
 from cqrf.forest import (
     Forest,
     Growing,
     Rows,
     Sampling,
     Trees,
-    draw_rows,
+    draw_ranks,
     grow_forest,
     grow_trees,
     in_bag_bits,
     settle_rows,
 )
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
-from cqrf.growing.sampling import draw_units, rows_drawn
+from cqrf.growing.sampling import draw_for_tree
 from cqrf.growing.tree import LEAF
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -100,14 +99,12 @@ def describe(forest, tree, name_of_rank):
 
 
 def drawn_units(sampling, tree, seed=SEED):
-    tree_seed = np.uint64(derive(np.uint64(seed), tree))
-    return draw_units(
-        np.uint64(derive(tree_seed, 0)),
-        sampling.n_units,
-        sampling.size,
-        sampling.bootstrap,
-        sampling.honest,
-    )
+    return draw_for_tree(seed, tree, *sampling[1:])
+
+
+def rows_drawn(draws, unit_of_row, sign):
+    """Rows of the units whose draws have this sign, ascending, as often as drawn."""
+    return np.repeat(np.arange(len(unit_of_row)), np.maximum(0, sign * draws[unit_of_row]))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -236,11 +233,11 @@ def walk(forest, root, codes):
 
 @pytest.mark.parametrize("bootstrap", [False, True])
 @pytest.mark.parametrize("honest", [False, True])
-def test_each_tree_is_given_its_own_rows_and_seed(bootstrap, honest):
+def test_each_tree_is_given_its_own_rows(bootstrap, honest):
     # Clusters have more rows than are drawn of them, so that there is no room for all at first.
     cluster = np.random.default_rng(3).integers(0, 12, 150).astype(np.int32)
     sampling = Sampling(cluster, 12, 5, bootstrap, honest)
-    ranks, starts, seeds = draw_rows(*sampling, np.uint64(SEED), 2, 6)
+    ranks, starts = draw_ranks(sampling, SEED, 2, 6)
     assert starts[0] == 0
     assert starts[-1] == len(ranks)
     for k, tree in enumerate(range(2, 6)):
@@ -248,7 +245,6 @@ def test_each_tree_is_given_its_own_rows_and_seed(bootstrap, honest):
         for part, sign in enumerate((1, -1)):
             found = ranks[starts[2 * k + part] : starts[2 * k + part + 1]]
             assert np.array_equal(found, rows_drawn(draws, cluster, sign))
-        assert seeds[k] == derive(np.uint64(derive(np.uint64(SEED), tree)), 1)
 
 
 # Two trees as they are grown, the right side first: 0 parts into 1 and 2, these two by a
@@ -261,20 +257,32 @@ CODES = np.array([[0, 9, 0, 9, 1, 9, 255, 2, 9, 3], [1, 0, 0, 1, 255, 255, 0, 1,
 
 
 def settle(honest, ranks, starts, node_of_row):
-    return Trees(
-        *settle_rows(
-            CODES,
-            np.array([False, True]),
-            honest,
-            np.array(ranks, np.uint32),
-            np.array(starts),
-            np.concatenate([GROWN, GROWN]),
-            np.array([0, 7, 14]),
-            np.concatenate([SUBSETS, SUBSETS]),
-            np.array([0, 2, 4]),
-            np.array(node_of_row, np.int32),
-        )
+    n_nodes, n_trees = 2 * len(GROWN), 2
+    trees = Trees(
+        np.full(n_trees, -9, np.int32),
+        np.full(n_nodes, -9, np.int32),
+        np.full(n_nodes, -9, np.int32),
+        np.ones(n_nodes, bool),
+        np.full((4, 4), 9, np.uint64),
+        np.full(n_nodes, -9, np.int32),
+        np.full(len(ranks), -9, np.int32),
     )
+    lengths = settle_rows(
+        CODES,
+        np.array([False, True]),
+        honest,
+        np.array(ranks, np.uint32),
+        np.array(starts),
+        np.concatenate([GROWN, GROWN]),
+        np.array([0, 7, 14]),
+        np.concatenate([SUBSETS, SUBSETS]),
+        np.array([0, 2, 4]),
+        np.array(node_of_row, np.int32),
+        *np.full((2, n_nodes), -9, np.int32),
+        np.full(n_nodes, -9),
+        *trees,
+    )
+    return Trees(trees[0], *(field[:n] for field, n in zip(trees[1:], lengths, strict=True)))
 
 
 def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():
@@ -292,7 +300,7 @@ def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():
 def test_an_honest_tree_is_filled_with_its_other_half_and_loses_empty_nodes():
     # Leaves 3 and 6 of the first tree stay empty, and leaf 4 of the second.
     ranks = [0, 1, 3, 4, 5, 7, 2, 0, 2, 6, 8, 8]
-    trees = settle(True, ranks, [0, 2, 6, 7, 12], [5, 3, 6])
+    trees = settle(True, ranks, [0, 2, 6, 7, 12], [77] * 12)
     assert trees.n_nodes.tolist() == [3, 5]
     assert trees.feature.tolist() == [0, LEAF, LEAF, 0, 1, LEAF, LEAF, LEAF]
     assert trees.code.tolist() == [3, 0, 0, 3, 0, 0, 0, 0]

@@ -10,13 +10,8 @@ from cqrf import kernel
 
 
 @njit
-def add_row(table, at, source, row, n_pairs):
-    kernel.add_row(table, at, source, row, n_pairs)
-
-
-@njit
-def add_row_of_two_pairs(table, at, source, row):
-    kernel.add_row(table, at, source, row, np.int64(2))
+def add_row(table, at, source, row, pairs):
+    kernel.add_row(table, at, source, row, pairs)
 
 
 @njit
@@ -41,16 +36,16 @@ def test_a_row_is_added_to_another_and_to_none_beside_it(n_pairs, n_to, n_from, 
     expected, unchanged = table.copy(), source.copy()
     for k in range(2 * n_pairs):
         expected[at, k] += source[row, k]
-    add_row(table, at, source, row, n_pairs)
+    add_row(table, at, source, row, (0,) * n_pairs)
     assert np.array_equal(table, expected)
     assert np.array_equal(source, unchanged)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.uint64, np.int64])
-def test_a_place_may_be_of_any_integer_kind_and_the_length_a_constant(kind):
+def test_a_place_may_be_of_any_integer_kind(kind):
     table, source = np.zeros((256, 4)), np.arange(12.0).reshape(3, 4)
-    add_row_of_two_pairs(table, kind(200), source, kind(2))
-    add_row_of_two_pairs(table, kind(255), source, kind(1))
+    add_row(table, kind(200), source, kind(2), (0, 0))
+    add_row(table, kind(255), source, kind(1), (0, 0))
     assert table[200].tolist() == [8, 9, 10, 11]
     assert table[255].tolist() == [4, 5, 6, 7]
     assert np.count_nonzero(table) == 8
@@ -58,14 +53,14 @@ def test_a_place_may_be_of_any_integer_kind_and_the_length_a_constant(kind):
 
 def test_a_row_may_be_added_to_itself():
     table = np.arange(8.0).reshape(2, 4)
-    add_row(table, 1, table, 1, 2)
+    add_row(table, 1, table, 1, (0, 0))
     assert table.tolist() == [[0, 1, 2, 3], [8, 10, 12, 14]]
 
 
 def test_a_table_may_start_at_any_number():
-    # Rows of a view lie at no multiple of the width of a pair.
+    # Rows of a view lie at no multiple of the width of four numbers.
     numbers = np.arange(13.0)
-    add_row(numbers[1:].reshape(3, 4), 0, numbers[1:].reshape(3, 4), 2, 2)
+    add_row(numbers[1:].reshape(3, 4), 0, numbers[1:].reshape(3, 4), 2, (0, 0))
     assert numbers.tolist() == [0, 10, 12, 14, 16, 5, 6, 7, 8, 9, 10, 11, 12]
 
 

@@ -6,8 +6,7 @@ from lifelines import KaplanMeierFitter
 
 from cqrf import CensoredQuantileForest, censored, solve_quantiles
 from cqrf.datasets import make_aft
-from cqrf.forest import in_bag_bits
-from cqrf.growing.sampling import draw_units, rows_drawn
+from cqrf.forest import draw_ranks, in_bag_bits
 from cqrf.metrics import quantile_loss
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
@@ -148,21 +147,17 @@ class TestGroups:
         forest = small(bootstrap=bootstrap).fit(data.X, data.y, groups=groups)
         sampling = forest.model_.sampling
         by_rank = groups[forest.model_.order]
-        for seed in range(20):
-            draws = draw_units(np.uint64(seed), sampling.n_units, sampling.size, bootstrap, True)
-            split = set(by_rank[rows_drawn(draws, sampling.unit_of_row, 1)])
-            leaf = set(by_rank[rows_drawn(draws, sampling.unit_of_row, -1)])
-            assert split
-            assert leaf
-            assert not split & leaf
-            for group in split | leaf:  # whole clusters
-                drawn = np.isin(
-                    np.flatnonzero(by_rank == group),
-                    np.concatenate(
-                        [rows_drawn(draws, sampling.unit_of_row, sign) for sign in (1, -1)]
-                    ),
-                )
-                assert drawn.all()
+        ranks, starts = draw_ranks(sampling, 0, 0, 20)
+        for k in range(20):
+            split, leaf = (
+                ranks[starts[2 * k + part] : starts[2 * k + part + 1]] for part in range(2)
+            )
+            assert len(split)
+            assert len(leaf)
+            assert not set(by_rank[split]) & set(by_rank[leaf])
+            drawn = np.concatenate([split, leaf])
+            whole = np.flatnonzero(np.isin(by_rank, by_rank[drawn]))
+            assert set(drawn.tolist()) == set(whole.tolist())
 
     def test_out_of_bag_means_the_cluster_is_out(self, data):
         groups = np.random.default_rng(0).integers(0, 40, 300)

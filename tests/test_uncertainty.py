@@ -9,7 +9,7 @@ from scipy.stats import norm
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_aft
 from cqrf.forest import in_bag_bits
-from cqrf.growing.sampling import draw_for_tree, draw_units
+from cqrf.growing.sampling import draw_for_tree
 from cqrf.uncertainty import log_log_interval, remove_noise, write_influence
 from cqrf.weights import forest_weights
 
@@ -46,26 +46,13 @@ def test_influence_is_the_derivative_of_the_curve(n_before):
 
 def test_a_bag_shares_half_of_the_rows():
     n, n_trees, bag_size = 101, 12, 3
-    seed = np.uint64(7)
-    drawn = [draw_for_tree(seed, t, n, 40, False, True, bag_size) != 0 for t in range(n_trees)]
+    drawn = [draw_for_tree(7, t, n, 40, False, True, bag_size) != 0 for t in range(n_trees)]
     bags = [np.logical_or.reduce(drawn[b : b + bag_size]) for b in range(0, n_trees, bag_size)]
     assert all(bag.sum() <= n // 2 for bag in bags)
     assert all(tree.sum() == 40 for tree in drawn)
     assert not any(np.array_equal(drawn[t], drawn[t + 1]) for t in range(n_trees - 1))
     for one, other in pairwise(bags):
         assert 10 < (one & other).sum() < 40
-
-
-def test_bags_of_one_draw_as_without_bags():
-    from cqrf.chance import derive
-
-    seed = np.uint64(3)
-    for t in range(4):
-        tree_seed = np.uint64(derive(np.uint64(derive(seed, t)), 0))
-        np.testing.assert_array_equal(
-            draw_for_tree(seed, t, 50, 25, False, True, 1),
-            draw_units(tree_seed, 50, 25, False, True),
-        )
 
 
 @pytest.mark.parametrize("weighted", [False, True])

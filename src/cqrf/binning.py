@@ -44,14 +44,15 @@ def level_edges(n_levels: int) -> NDArray[np.float64]:
 
 def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float64]:
     """At most ``max_bins - 1`` edges between the values of one column."""
-    values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
-    if len(values) <= max_bins:
-        cuts = np.arange(len(values) - 1)
-    else:
-        below = np.cumsum(counts)
-        targets = np.arange(1, max_bins) * (below[-1] / max_bins)
-        cuts = np.unique(np.minimum(np.searchsorted(below, targets), len(values) - 2))
-    low, high = values[cuts], values[cuts + 1]
+    values = np.sort(column)
+    values = values[: np.searchsorted(values, np.nan)]
+    last_of_value = np.flatnonzero(values[1:] != values[:-1])
+    if len(last_of_value) >= max_bins:
+        targets = np.arange(1, max_bins) * (len(values) / max_bins)
+        reached = np.ceil(targets).astype(np.int64) - 1  # the row at which so many are below
+        below = np.searchsorted(last_of_value, reached)
+        last_of_value = last_of_value[np.unique(np.minimum(below, len(last_of_value) - 1))]
+    low, high = values[last_of_value], values[last_of_value + 1]
     middle = low / 2 + high / 2
     # Between two adjacent floats there is no middle: the edge is then the lower one.
     return np.where((middle < low) | (middle >= high), low, middle)

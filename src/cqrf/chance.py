@@ -8,9 +8,12 @@ anywhere, from any part of the table, in any order.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from cqrf.kernel import kernel
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf.kernel import inlined, kernel
 
 # Rounds of multiply, add and shift-xor, on words of at least MIN_BITS bits: fewer leave
 # traces in how often pairs of rows are drawn together when n is small.
@@ -18,39 +21,39 @@ ROUNDS = 6
 MIN_BITS = 8
 
 
-@kernel
-def mix(x):
+def _mix(x: Any) -> Any:
     """Scramble a 64-bit word (the output step of splitmix64); a bijection."""
-    x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
+    x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@kernel
-def derive(seed, number):
-    """Seed of the ``number``-th thing that hangs on ``seed``."""
-    return mix(mix(np.uint64(seed)) ^ np.uint64(number))
+mix = inlined(_mix)
 
 
-@kernel
+def derive(seed: ArrayLike, number: ArrayLike) -> NDArray[np.uint64]:
+    """Seeds of the ``number``-th things that hang on ``seed``, for numbers or arrays of them."""
+    seeds, numbers = np.asarray(seed, np.uint64), np.asarray(number, np.uint64)
+    with np.errstate(over="ignore"):
+        return np.asarray(_mix(_mix(seeds) ^ numbers), np.uint64)
+
+
+@inlined
 def below(word, n):
     """A number in 0 .. n - 1 from a random word; n below 2**32."""
     return np.int64(((word >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@kernel
-def permutation_key(seed, n):
-    """Constants of the keyed permutation of 0 .. n - 1: bits, then multipliers and addends."""
-    bits = MIN_BITS
-    while (1 << bits) < n:
-        bits += 1
-    key = np.empty(2 * ROUNDS + 1, np.uint64)
-    key[0] = np.uint64(bits)
-    for r in range(ROUNDS):
-        key[2 * r + 1] = derive(seed, 2 * r) | np.uint64(1)
-        key[2 * r + 2] = derive(seed, 2 * r + 1)
-    return key
+def permutation_keys(seeds: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
+    """Constants of a keyed permutation of 0 .. n - 1 for each seed.
+
+    A row holds the number of bits, then multipliers and addends in turns.
+    """
+    bits = max(MIN_BITS, (n - 1).bit_length())
+    constants = derive(seeds[:, np.newaxis], np.arange(2 * ROUNDS))
+    constants[:, ::2] |= np.uint64(1)
+    return np.hstack([np.full((len(seeds), 1), bits, np.uint64), constants])
 
 
 @kernel
@@ -72,20 +75,14 @@ def permuted(i, n, key):
             return np.int64(x)
 
 
-@kernel
-def draw_without_replacement(seed, n, size):
+def draw_without_replacement(seed: ArrayLike, n: int, size: int) -> NDArray[np.int64]:
     """The ``size`` first rows of the keyed permutation of 0 .. n - 1, in its order."""
-    key = permutation_key(seed, n)
     drawn = np.empty(size, np.int64)
-    for i in range(size):
-        drawn[i] = permuted(i, n, key)
+    _permute(n, permutation_keys(np.atleast_1d(np.asarray(seed, np.uint64)), n)[0], drawn)
     return drawn
 
 
 @kernel
-def draw_with_replacement(seed, n, size):
-    """``size`` independent rows of 0 .. n - 1."""
-    drawn = np.empty(size, np.int64)
-    for i in range(size):
-        drawn[i] = below(derive(seed, i), n)
-    return drawn
+def _permute(n, key, drawn):
+    for i in range(drawn.shape[0]):
+        drawn[i] = permuted(i, n, key)

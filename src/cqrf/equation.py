@@ -30,19 +30,19 @@ BERAN, KNN, KM = 0, 1, 2
 
 
 @kernel
-def read_roots(offsets, ranks, weights, time, event, taus):
+def read_roots(offsets, ranks, weights, time, event, taus, at_risk, quantiles, last_time):
     """The default: where S reaches 1 - tau for each of the ascending taus, Beran's G.
+
+    Writes the roots that there are and the last time of each row that has weights; ``at_risk`` is
+    scratch, one place more than a row has weights at most.
 
     As S = A / G with A the weight still at risk, an event only compares A with
     (1 - tau) G, and only a censoring divides. The walk ends with the last tau.
     """
-    n_queries, n_taus = offsets.shape[0] - 1, taus.shape[0]
-    quantiles, last_time = np.full((n_queries, n_taus), np.inf), np.full(n_queries, np.nan)
-    at_risk = np.empty(time.shape[0] + 1)
-    for q in range(n_queries):
+    n_taus = taus.shape[0]
+    for q in range(offsets.shape[0] - 1):
         start, end = offsets[q], offsets[q + 1]
         if start == end:
-            quantiles[q] = np.nan
             continue
         remaining = 0.0
         at_risk[end - start] = 0.0
@@ -66,7 +66,6 @@ def read_roots(offsets, ranks, weights, time, event, taus):
                 threshold = (1.0 - taus[k] + TOLERANCE) * g
             if k == n_taus:
                 break
-    return quantiles, last_time
 
 
 @kernel

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf.chance import derive
-from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import VARIANCE, read_labelling
-from cqrf.growing.sampling import draw_for_tree, rows_drawn
+from cqrf.growing.sampling import cast_lots, draw_rows, draw_units
 from cqrf.growing.tree import (
     CODE,
     FEATURE,
     LEAF,
     MISSING_LEFT,
+    count_rows_below,
     find_nodes,
     grow_nodes,
     list_by_level,
-    prune_empty,
+    make_scratch,
 )
 from cqrf.kernel import kernel
 from cqrf.threads import in_threads
@@ -147,22 +147,41 @@ def power_of_two(x: float) -> float:
 
 def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
     """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
-    return _in_bag_bits(
-        np.uint64(seed),
-        n_trees,
-        sampling.n_units,
-        sampling.size,
-        sampling.bootstrap,
-        sampling.bag_size,
-    )
+    _, n_units, size, bootstrap, _, bag_size = sampling
+    lots = cast_lots(seed, 0, n_trees, n_units, bootstrap, bag_size)
+    bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
+    _in_bag_bits(*lots, size, bootstrap, bag_size, np.empty(n_units, np.int32), bits)
+    return bits
 
 
 def grow_trees(
     rows: Rows, sampling: Sampling, growing: Growing, seed: int, first: int, end: int
 ) -> tuple[Trees, NDArray[np.float64]]:
     """Trees ``first`` to ``end - 1``, and the gain of each feature in each of them."""
-    ranks, starts, seeds = draw_rows(*sampling, np.uint64(seed), first, end)
+    ranks, starts = draw_ranks(sampling, seed, first, end)
+    seeds = derive(derive(seed, np.arange(first, end)), 1)
     return grow_drawn(rows, growing, sampling.honest, ranks, starts, seeds)
+
+
+def draw_ranks(
+    sampling: Sampling, seed: int, first: int, end: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Ranks that trees ``first`` to ``end - 1`` draw and where they start: see ``draw_rows``."""
+    unit_of_row, n_units, size, bootstrap, honest, bag_size = sampling
+    lots = cast_lots(seed, first, end, n_units, bootstrap, bag_size)
+    draws = np.empty(n_units, np.int32)
+    starts = np.empty(2 * (end - first) + 1, np.int64)
+
+    def draw(room: int) -> tuple[NDArray[np.uint32], int]:
+        ranks, late = np.empty((2, room + 1), np.uint32)
+        how = (size, bootstrap, honest, bag_size)
+        return ranks, draw_rows(*lots, *how, unit_of_row, draws, starts, ranks, late)
+
+    room = (end - first) * size
+    ranks, n_drawn = draw(room)
+    if n_drawn > room:  # clusters of many rows
+        ranks, n_drawn = draw(n_drawn)
+    return ranks[:n_drawn], starts
 
 
 def grow_drawn(
@@ -179,71 +198,65 @@ def grow_drawn(
     between Python and a kernel costs as much as the work. Not one kernel for everything: what
     a kernel calls is compiled with it, each time anew.
     """
-    begin, end_of_split = starts[:-1:2].tolist(), starts[1::2].tolist()
+    n_features = len(rows.codes)
     criterion, levels, *limits = growing
     labelling = read_labelling(criterion, levels)
     weighted = rows.weight is not None
     weight = rows.weight if weighted else np.ones(len(rows.time), np.float32)
-    seen, count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int32)
-    sums = np.zeros((N_BINS, 2 * len(labelling.pairs)))
-    grown = [
-        grow_nodes(
-            ranks[start:stop],
+    scratch = make_scratch(
+        np.diff(starts)[::2].max(),
+        n_features,
+        2 * len(labelling.pairs),
+        growing.n_candidates,
+        growing.min_samples_leaf,
+    )
+    nodes, subsets = [], []
+    node_of_row = np.empty(starts[-1], np.int32)
+    gains = np.zeros((len(seeds), n_features))
+    for k in range(len(seeds)):
+        its_rows = slice(starts[2 * k], starts[2 * k + 1])
+        n_nodes, n_subsets = grow_nodes(
+            ranks[its_rows],
             *rows._replace(weight=weight),
             *labelling,
             *limits,
             weighted,
-            tree_seed,
-            seen,
-            count,
-            sums,
+            seeds[k],
+            tuple(scratch),
+            node_of_row[its_rows],
+            gains[k],
         )
-        for start, stop, tree_seed in zip(begin, end_of_split, seeds, strict=True)
-    ]
-    nodes, subsets, node_of_row, gains = zip(*grown, strict=True)
-    trees = settle_rows(
+        nodes.append(scratch.nodes[:n_nodes].copy())
+        subsets.append(scratch.subsets[:n_subsets].copy())
+    nodes, first_node = np.concatenate(nodes), _starts(nodes)
+    n_nodes, n_trees = len(nodes), len(seeds)
+    n_subsets = sum(map(len, subsets))
+    trees = Trees(
+        n_nodes=np.empty(n_trees, np.int32),
+        feature=np.empty(n_nodes, np.int32),
+        code=np.empty(n_nodes, np.int32),
+        missing_left=np.empty(n_nodes, np.bool_),
+        subsets=np.empty((n_subsets, 4), np.uint64),
+        leaf_sizes=np.empty((n_nodes + n_trees) // 2, np.int32),
+        leaf_rows=np.empty(starts[-1], np.int32),
+    )
+    kept = settle_rows(
         rows.codes,
         rows.categorical,
         honest,
         ranks,
         starts,
-        np.concatenate(nodes),
-        _starts(nodes),
+        nodes,
+        first_node,
         np.concatenate(subsets),
         _starts(subsets),
-        np.concatenate(node_of_row),
+        node_of_row,
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int64),
+        *trees,
     )
-    return Trees(*trees), np.stack(gains)
-
-
-@kernel
-def draw_rows(unit_of_row, n_units, size, bootstrap, honest, bag_size, seed, first, end):
-    """Ranks that each tree draws, where they start, and the seed each tree is grown with.
-
-    Those of tree k that choose its splits start at ``starts[2 * k]``, those that only fill its
-    leaves behind them at ``starts[2 * k + 1]``; a tree that is not honest has none of these.
-    """
-    n_trees = end - first
-    starts = np.empty(2 * n_trees + 1, np.int64)
-    seeds = np.empty(n_trees, np.uint64)
-    ranks = np.empty(n_trees * size, np.uint32)
-    n_drawn = 0
-    starts[0] = 0
-    for k in range(n_trees):
-        seeds[k] = derive(derive(seed, first + k), 1)
-        draws = draw_for_tree(seed, first + k, n_units, size, bootstrap, honest, bag_size)
-        for part in range(2):
-            drawn = rows_drawn(draws, unit_of_row, 1 - 2 * part)
-            if n_drawn + drawn.shape[0] > ranks.shape[0]:  # clusters of many rows
-                longer = np.empty(2 * (n_drawn + drawn.shape[0]), np.uint32)
-                for i in range(n_drawn):
-                    longer[i] = ranks[i]
-                ranks = longer
-            for i in range(drawn.shape[0]):
-                ranks[n_drawn + i] = drawn[i]
-            n_drawn += drawn.shape[0]
-            starts[2 * k + part + 1] = n_drawn
-    return ranks[:n_drawn], starts, seeds
+    return Trees(trees[0], *(field[:n] for field, n in zip(trees[1:], kept, strict=True))), gains
 
 
 @kernel
@@ -258,88 +271,69 @@ def settle_rows(
     all_subsets,
     first_subset,
     node_of_row,
+    size,
+    listed,
+    next_row,
+    n_nodes,
+    feature,
+    code,
+    missing_left,
+    subsets,
+    leaf_sizes,
+    leaf_rows,
 ):
     """Fill the leaves of some trees, and put the nodes of each in order, level by level.
 
-    An honest tree loses the nodes of which one side stays empty. Returns the fields of
-    :class:`Trees`.
+    An honest tree loses the nodes of which one side stays empty. ``node_of_row`` tells where the
+    rows of a tree that is not honest are; ``size``, ``listed`` and ``next_row`` are scratch with a
+    place for each node. Writes the fields of :class:`Trees`, and returns how long all but the
+    first of them are.
     """
-    n_all, n_trees = all_nodes.shape[0], first_node.shape[0] - 1
-    n_nodes = np.empty(n_trees, np.int32)
-    feature, code = np.empty(n_all, np.int32), np.empty(n_all, np.int32)
-    missing_left = np.empty(n_all, np.bool_)
-    subsets = np.empty(all_subsets.shape, np.uint64)
-    leaf_sizes = np.empty((n_all + n_trees) // 2, np.int32)
-    leaf_rows = np.empty(ranks.shape[0], np.int32)
-    size, moved_to = np.empty(n_all, np.int32), np.empty(n_all, np.int32)
-    listed, leaf_of_node = np.empty(n_all, np.int32), np.empty(n_all, np.int32)
-    next_row = np.empty(n_all, np.int64)
-    settled = np.empty(ranks.shape[0], np.int32)
-    at_node, at_subset, at_leaf, at_row, at_split_row = 0, 0, 0, 0, 0
-    for k in range(n_trees):
+    at_node, at_subset, at_leaf, at_row = 0, 0, 0, 0
+    for k in range(n_nodes.shape[0]):
         nodes = all_nodes[first_node[k] : first_node[k + 1]]
         begin, end = starts[2 * k], starts[2 * k + 1]
         if honest:
             begin, end = end, starts[2 * k + 2]
-            its_subsets = all_subsets[first_subset[k] : first_subset[k + 1]]
-            find_nodes(codes, ranks[begin:end], categorical, nodes, its_subsets, settled)
-            prune_empty(nodes, settled, end - begin, size, moved_to)
-        else:
-            for i in range(end - begin):
-                settled[i] = node_of_row[at_split_row + i]
-            at_split_row += end - begin
-        n_nodes[k] = list_by_level(nodes, listed)
-        n_leaves = 0
+        its_ranks, its_nodes = ranks[begin:end], node_of_row[begin:end]
+        its_subsets = all_subsets[first_subset[k] :]
+        if honest:
+            find_nodes(codes, its_ranks, categorical, nodes, its_subsets, its_nodes)
+        count_rows_below(nodes, its_nodes, size)
+        n_nodes[k] = list_by_level(nodes, size, listed)
         for i in range(n_nodes[k]):
             node = listed[i]
             split = nodes[node, FEATURE]
             feature[at_node], code[at_node] = split, 0
             missing_left[at_node] = nodes[node, MISSING_LEFT] != 0
             if split == LEAF:
-                leaf_of_node[node] = n_leaves
-                leaf_sizes[at_leaf + n_leaves] = 0
-                n_leaves += 1
+                leaf_sizes[at_leaf] = size[node]
+                at_leaf += 1
+                next_row[node] = at_row
+                at_row += size[node]
             elif categorical[split]:
                 for word in range(4):
-                    subsets[at_subset, word] = all_subsets[
-                        first_subset[k] + nodes[node, CODE], word
-                    ]
+                    subsets[at_subset, word] = its_subsets[nodes[node, CODE], word]
                 at_subset += 1
             else:
                 code[at_node] = nodes[node, CODE]
             at_node += 1
         # Leaf by leaf, its rows in their old order.
-        for i in range(end - begin):
-            leaf_sizes[at_leaf + leaf_of_node[settled[i]]] += 1
-        for leaf in range(n_leaves):
-            next_row[leaf] = at_row
-            at_row += leaf_sizes[at_leaf + leaf]
-        for i in range(end - begin):
-            leaf = leaf_of_node[settled[i]]
-            leaf_rows[next_row[leaf]] = ranks[begin + i]
-            next_row[leaf] += 1
-        at_leaf += n_leaves
-    return (
-        n_nodes,
-        feature[:at_node],
-        code[:at_node],
-        missing_left[:at_node],
-        subsets[:at_subset],
-        leaf_sizes[:at_leaf],
-        leaf_rows[:at_row],
-    )
+        for i in range(its_ranks.shape[0]):
+            node = its_nodes[i]
+            leaf_rows[next_row[node]] = its_ranks[i]
+            next_row[node] += 1
+    return at_node, at_node, at_node, at_subset, at_leaf, at_row
 
 
 @kernel
-def _in_bag_bits(seed, n_trees, n_units, size, bootstrap, bag_size):
-    bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
-    for t in range(n_trees):
+def _in_bag_bits(keys, bag_keys, seeds, size, bootstrap, bag_size, draws, bits):
+    for t in range(seeds.shape[0]):
         # Honest halves share the draws out; who is drawn at all does not depend on them.
-        draws = draw_for_tree(seed, t, n_units, size, bootstrap, False, bag_size)
-        for unit in range(n_units):
+        draw_units(keys, bag_keys, seeds, t, size, bootstrap, False, bag_size, draws)
+        for unit in range(draws.shape[0]):
             if draws[unit] != 0:
                 bits[unit, t >> 3] |= np.uint8(1 << (t & 7))
-    return bits
 
 
 def join_trees(

@@ -197,7 +197,13 @@ class QuantileSolver:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         n_train = len(target.time)
         if self.method == BERAN and self.use_root and first_at_risk is None and len(taus):
-            return *read_roots(*weights, target.time, target.event, taus), np.empty(0)
+            lengths = np.diff(weights.offsets)
+            known = np.where(lengths > 0, np.inf, np.nan)
+            roots = np.repeat(known[:, np.newaxis], len(taus), axis=1)
+            last = np.full(len(lengths), np.nan)
+            at_risk = np.empty(lengths.max(initial=0) + 1)
+            read_roots(*weights, target.time, target.event, taus, at_risk, roots, last)
+            return roots, last, np.empty(0)
         n_neighbors = 0.0
         if self.method == KNN and self.n_neighbors is not None:
             total = n_train if sample_weight is None else float(sample_weight.sum())

@@ -50,23 +50,38 @@ def forest_weights(
     ``in_bag`` has bits of shape (n_queries, trees / 8): trees whose bit is set are left
     out for that query. A query that no tree is left for has an empty row.
     """
-    return Weights(
-        *_forest_weights(
-            queries,
-            forest.categorical,
-            forest.roots,
-            forest.feature,
-            forest.code,
-            forest.missing_left,
-            forest.left,
-            forest.subsets,
-            forest.leaf_offsets,
-            forest.leaf_rows,
-            n_train,
-            sample_weight,
-            in_bag,
-        )
+    n_queries, n_trees = len(queries), len(forest.roots)
+    starts = np.zeros((n_queries, n_trees), np.int64)
+    sizes = np.zeros((n_queries, n_trees), np.int32)
+    find_leaves(
+        queries,
+        forest.categorical,
+        forest.roots,
+        forest.feature,
+        forest.code,
+        forest.missing_left,
+        forest.left,
+        forest.subsets,
+        forest.leaf_offsets,
+        in_bag,
+        starts,
+        sizes,
     )
+    capacity = np.minimum(sizes.sum(axis=1, dtype=np.int64), n_train).sum()
+    weights = Weights(
+        np.zeros(n_queries + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity)
+    )
+    n = add_leaves(
+        starts,
+        sizes,
+        forest.leaf_rows,
+        sample_weight,
+        np.zeros(n_train),
+        np.zeros((n_train >> 6) + 1, np.uint64),
+        np.zeros((n_train >> 12) + 1, np.uint64),
+        *weights,
+    )
+    return Weights(weights.offsets, weights.ranks[:n], weights.values[:n])
 
 
 def map_weights(
@@ -95,7 +110,7 @@ def map_weights(
 
 
 @kernel
-def _forest_weights(
+def find_leaves(
     queries,
     categorical,
     roots,
@@ -105,19 +120,14 @@ def _forest_weights(
     left,
     subsets,
     leaf_offsets,
-    leaf_rows,
-    n_train,
-    sample_weight,
     in_bag,
+    starts,
+    sizes,
 ):
-    n_queries, n_trees = queries.shape[0], roots.shape[0]
-    starts = np.empty((n_queries, n_trees), np.int64)
-    sizes = np.empty((n_queries, n_trees), np.int32)
-    touched = np.zeros(n_queries, np.int64)
+    """Write where the rows of the leaf of each query in each tree start, and how many they are."""
     # All queries go through one tree before the next: its nodes stay in the cache.
-    for t in range(n_trees):
-        for q in range(n_queries):
-            starts[q, t], sizes[q, t] = 0, 0
+    for t in range(roots.shape[0]):
+        for q in range(queries.shape[0]):
             if in_bag is not None and (in_bag[q, t >> 3] >> (t & 7)) & 1:
                 continue
             leaf = find_leaf(
@@ -125,19 +135,30 @@ def _forest_weights(
             )
             starts[q, t] = leaf_offsets[leaf]
             sizes[q, t] = leaf_offsets[leaf + 1] - leaf_offsets[leaf]
-            touched[q] += sizes[q, t]
-    capacity = np.minimum(touched, n_train).sum()
 
-    offsets = np.zeros(n_queries + 1, np.int64)
-    ranks = np.empty(capacity, np.int32)
-    values = np.empty(capacity)
-    total = np.zeros(n_train)
-    # One bit per rank, and one per word of these: walking the set bits visits only the rows
-    # touched, in time order, however many there are.
-    touched_bits = np.zeros((n_train >> 6) + 1, np.uint64)
-    touched_words = np.zeros((n_train >> 12) + 1, np.uint64)
+
+@kernel
+def add_leaves(
+    starts,
+    sizes,
+    leaf_rows,
+    sample_weight,
+    total,
+    touched_bits,
+    touched_words,
+    offsets,
+    ranks,
+    values,
+):
+    """Write the weights of each query from its leaves; return how many there are.
+
+    ``total`` (a number for each rank) and the bits touched are scratch that is zero between
+    queries: one bit per rank, and one per word of these. Walking the set bits visits only the
+    rows touched, in time order, however many there are.
+    """
+    n_trees = starts.shape[1]
     at = 0
-    for q in range(n_queries):
+    for q in range(starts.shape[0]):
         n_used = 0
         for t in range(n_trees):
             if t + TREES_AHEAD < n_trees:
@@ -163,7 +184,7 @@ def _forest_weights(
                     total[rank] = 0.0
                     at += 1
         offsets[q + 1] = at
-    return offsets, ranks[:at], values[:at]
+    return at
 
 
 @inlined

@@ -57,13 +57,12 @@ def write_labels(
     labels, direction = np.full((n, width), np.nan), np.full(width, np.nan)
     labels[:, n_labels + 1 :] = direction[n_labels + 1 :] = 0.0
     mixed, mass = label_node(
-        criterion,
         time,
         event,
         weight,
         first,
         rows,
-        *labelling[1:4],
+        *labelling[:-1],
         np.full(n, np.nan),
         np.full(n, np.nan),
         np.full(width, -1, np.int32),

@@ -16,17 +16,17 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
-from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import read_labelling
 from cqrf.growing.tree import (
     BLOCK_ROWS,
     COPIED_PER_CANDIDATE,
     LEAF,
+    count_rows_below,
     find_nodes,
     grow_nodes,
     list_by_level,
+    make_scratch,
     partition,
-    prune_empty,
     send_unseen_left,
 )
 
@@ -47,13 +47,16 @@ class Tree:
         if entry is not None:
             first = np.searchsorted(time, entry, "right").astype(np.int32)
         labelling = read_labelling(criterion, levels)
-        histogram = (
-            np.zeros(N_BINS, np.uint8),
-            np.zeros(N_BINS, np.int32),
-            np.zeros((N_BINS, 2 * len(labelling.pairs))),
+        ranks = np.arange(n, dtype=np.uint32) if ranks is None else ranks
+        n_candidates = len(codes) if n_candidates is None else n_candidates
+        # Room for more rows than there are, as for a larger tree of the same forest.
+        scratch = make_scratch(
+            len(ranks) + 3, len(codes), 2 * len(labelling.pairs), n_candidates, min_samples_leaf
         )
-        self.nodes, self.subsets, self.node_of_row, self.importance = grow_nodes(
-            np.arange(n, dtype=np.uint32) if ranks is None else ranks,
+        self.node_of_row = np.full(len(ranks), -1, np.int32)
+        self.importance = np.zeros(len(codes))
+        n_nodes, n_subsets = grow_nodes(
+            ranks,
             codes,
             categorical,
             time,
@@ -61,16 +64,19 @@ class Tree:
             np.ones(n, np.float32) if weight is None else weight,
             first,
             *labelling,
-            len(codes) if n_candidates is None else n_candidates,
+            n_candidates,
             max_depth,
             min_samples_split,
             min_samples_leaf,
             min_child_fraction,
             weight is not None,
             np.uint64(seed),
-            *histogram,
+            tuple(scratch),
+            self.node_of_row,
+            self.importance,
         )
-        assert not any(scratch.any() for scratch in histogram)
+        assert not any(used.any() for used in (scratch.seen, scratch.count, scratch.sums))
+        self.nodes, self.subsets = scratch.nodes[:n_nodes], scratch.subsets[:n_subsets]
 
     @property
     def feature(self):
@@ -364,7 +370,7 @@ def test_missing_values_follow_the_larger_child_where_a_node_saw_none():
         assert missing == [larger]
 
 
-def test_the_tables_of_subsets_grow_with_the_tree():
+def test_a_tree_may_split_by_categories_everywhere():
     rng = np.random.default_rng(4)
     n = 300
     codes = rng.integers(0, 200, (2, n)).astype(np.uint8)
@@ -428,75 +434,57 @@ def test_nodes_of_a_copied_block_are_split_best_too():
     assert_grown_greedily(tree, time, event, weight, VARIANCE, NO_LIMIT, 2, 300, 0.0)
 
 
-def sort_into_leaves(tree, codes):
-    """Drop other rows into a grown tree and prune it, as an honest tree does."""
+def list_with_rows(tree, codes):
+    """Drop other rows into a grown tree and list its nodes, as for an honest tree."""
     rows = np.arange(codes.shape[1], dtype=np.uint32)
-    # The places of more rows than there are, as those of another tree.
-    nodes = np.append(tree.find_nodes(codes, rows), np.int32(10**6))
-    size, moved_to = np.full(tree.n_nodes, -1, np.int32), np.full(tree.n_nodes, -1, np.int32)
-    prune_empty(tree.nodes, nodes, len(rows), size, moved_to)
-    assert nodes[-1] == 10**6
-    return rows, nodes[:-1], size
-
-
-def reachable(tree):
-    found, waiting = [], [0]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        if tree.feature[node] != LEAF:
-            waiting += [int(tree.left[node]), int(tree.left[node]) + 1]
-    return found
+    size, listed = np.full((2, tree.n_nodes), -1, np.int32)
+    count_rows_below(tree.nodes, tree.find_nodes(codes, rows), size)
+    return size.tolist(), listed[: list_by_level(tree.nodes, size, listed)].tolist()
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 30]))
-def test_a_pruned_tree_has_no_empty_leaf_and_keeps_rows_where_they_are_found(seed, n_rows):
+def test_nodes_are_listed_level_by_level_without_those_that_part_no_rows(seed, n_rows):
     rng = np.random.default_rng(seed)
     tree, *_ = grow(rng, n=60, n_candidates=2, seed=seed)
     codes = rng.choice([0, 1, 2, 3, 4, 5, 30, 60, 150, MISSING], (4, n_rows)).astype(np.uint8)
-    together = [tree.path(codes[:, row])[-1] for row in range(n_rows)]
-    rows, nodes, size = sort_into_leaves(tree, codes)
+    size, listed = list_with_rows(tree, codes)
+    through = [len(rows) for rows in tree.rows_of_nodes(codes)]
+    assert size == through
 
-    assert np.array_equal(nodes, tree.find_nodes(codes, rows))
-    assert nodes.tolist() == [tree.path(codes[:, row])[-1] for row in range(n_rows)]
-    through = [len(r) for r in tree.rows_of_nodes(codes)]
-    for node in reachable(tree):
-        assert through[node] > 0
-        assert size[node] == through[node]
-    # Pruning moves leaves up; it neither joins nor parts rows.
-    for a in range(n_rows):
-        for b in range(a):
-            assert (together[a] == together[b]) == (nodes[a] == nodes[b])
+    def parts_rows(node):
+        left = tree.left[node]
+        return tree.feature[node] != LEAF and through[left] > 0 and through[left + 1] > 0
+
+    # The nodes that part the rows, the leaves that have any, and how many of the former are
+    # passed on the way to each.
+    kept, level = [], {}
+    for row in range(n_rows):
+        passed = [node for node in tree.path(codes[:, row]) if parts_rows(node)]
+        for depth, node in enumerate([*passed, tree.path(codes[:, row])[-1]]):
+            kept.append(node)
+            level[node] = depth
+    assert sorted(listed) == sorted(set(kept))
+    levels = [level[node] for node in listed]
+    assert levels == sorted(levels)
+    # A split is followed, in its turn, by what its left and its right side have come to.
+    above = [node for node in listed if parts_rows(node)]
+    for side, node in enumerate(listed[1:]):
+        child = tree.left[above[side // 2]] + side % 2
+        rows = {row for row in range(n_rows) if child in tree.path(codes[:, row])}
+        assert rows == {row for row in range(n_rows) if node in tree.path(codes[:, row])}
 
 
-def test_a_tree_whose_rows_all_go_one_way_is_pruned_to_its_root():
+def test_a_tree_whose_rows_all_go_one_way_is_one_leaf():
     tree, *_ = grow(np.random.default_rng(0))
     assert tree.n_nodes > 10
-    _, nodes, _ = sort_into_leaves(tree, np.repeat(tree.codes[:, :1], 5, axis=1))
-    assert tree.feature[0] == LEAF
-    assert nodes.tolist() == [0] * 5
+    _, listed = list_with_rows(tree, np.repeat(tree.codes[:, :1], 5, axis=1))
+    assert listed == [tree.path(tree.codes[:, 0])[-1]]
 
 
-def test_pruning_leaves_a_full_tree_alone():
+def test_a_full_tree_keeps_all_its_nodes():
     tree, *_ = grow(np.random.default_rng(1))
-    before = [array.copy() for array in tree.arrays()]
-    _, nodes, _ = sort_into_leaves(tree, tree.codes)
-    assert np.array_equal(nodes, tree.node_of_row)
-    for a, b in zip(before, tree.arrays(), strict=True):
-        assert np.array_equal(a, b)
-
-
-@given(st.integers(0, 10**6))
-def test_nodes_by_level_are_those_that_can_be_reached(seed):
-    rng = np.random.default_rng(seed)
-    tree, *_ = grow(rng, n=60, n_candidates=2, seed=seed)
-    sort_into_leaves(tree, tree.codes[:, rng.integers(0, 60, 8)])
-    listed = np.full(tree.n_nodes, -1, np.int32)
-    found = listed[: list_by_level(tree.nodes, listed)].tolist()
-    assert sorted(found) == sorted(reachable(tree))
-    splits = [node for node in found if tree.feature[node] != LEAF]
-    children = [child for node in splits for child in (tree.left[node], tree.left[node] + 1)]
-    assert found == [0, *children]
+    _, listed = list_with_rows(tree, tree.codes)
+    assert sorted(listed) == list(range(tree.n_nodes))
 
 
 def test_values_larger_than_any_seen_do_not_follow_the_missing_ones():

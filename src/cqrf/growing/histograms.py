@@ -40,15 +40,15 @@ def fill(column, rows, labels, pairs, seen, sums):
             seen[two] = 1
             seen[three] = 1
             seen[four] = 1
-        add_row(sums, one, labels, first, len(pairs))
-        add_row(sums, two, labels, second, len(pairs))
-        add_row(sums, three, labels, third, len(pairs))
-        add_row(sums, four, labels, fourth, len(pairs))
+        add_row(sums, one, labels, first, pairs)
+        add_row(sums, two, labels, second, pairs)
+        add_row(sums, three, labels, third, pairs)
+        add_row(sums, four, labels, fourth, pairs)
     for i in range(n & ~3, n):
         code = column[rows[i]]
         if mark:
             seen[code] = 1
-        add_row(sums, code, labels, i, len(pairs))
+        add_row(sums, code, labels, i, pairs)
 
 
 @inlined

@@ -42,9 +42,11 @@ TOLERANCE = 1e-12
 
 
 class Labelling(NamedTuple):
-    """What :func:`label_node` needs to know of a criterion."""
+    """What :func:`label_node` needs to know of a criterion; what it does not need is None."""
 
-    criterion: int
+    by_mean: bool | None
+    by_hazard: bool | None
+    by_curve: bool | None
     levels: NDArray[np.float64] | None
     of_class: NDArray[np.float64] | None
     class_direction: NDArray[np.float64] | None
@@ -54,13 +56,14 @@ class Labelling(NamedTuple):
 
 def read_labelling(criterion: int, levels: Sequence[float]) -> Labelling:
     """The labels of a criterion that cuts at these levels, if it cuts at all."""
-    if criterion in (VARIANCE, LOGRANK):
-        return Labelling(criterion, None, None, None, (0,))
+    by_mean, by_hazard, by_curve = (
+        True if criterion == one else None for one in (VARIANCE, LOGRANK, CENSORED_QUANTILE)
+    )
+    if by_mean or by_hazard:
+        return Labelling(by_mean, by_hazard, None, None, None, None, (0,))
     pairs = (0,) * (len(levels) // 2 + 1)
-    if criterion == QUANTILE:
-        of_class, direction = class_labels(len(levels))
-        return Labelling(criterion, np.array(levels), of_class, direction, pairs)
-    return Labelling(criterion, np.array(levels), None, None, pairs)
+    of_class, direction = (None, None) if by_curve else class_labels(len(levels))
+    return Labelling(None, None, by_curve, np.array(levels), of_class, direction, pairs)
 
 
 def class_labels(n_levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -77,12 +80,14 @@ def class_labels(n_levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 @kernel
 def label_node(
-    criterion,
     time,
     event,
     weight,
     first_at_risk,
     rows,
+    by_mean,
+    by_hazard,
+    by_curve,
     levels,
     of_class,
     class_direction,
@@ -95,16 +100,16 @@ def label_node(
 ):
     """Write the labels of a node; return (can be split, weight of rows).
 
-    `variance` and `logrank` have no ``levels``, only `quantile` has labels ``of_class``: what is
-    None is not compiled. ``direction`` receives by what each column of ``labels`` is multiplied
-    to make one number of a row, which categories are ordered by. ``at_risk`` and ``value`` (a
-    place for each row), ``ends`` (for each class) and ``cuts`` (four for each level) are scratch.
+    A branch on what is None is not compiled. ``direction`` receives by what each column of
+    ``labels`` is multiplied to make one number of a row, which categories are ordered by.
+    ``at_risk`` and ``value`` (a place for each row), ``ends`` (for each class) and ``cuts`` (four
+    for each level) are scratch.
     """
     n = rows.shape[0]
-    if time[rows[0]] == time[rows[n - 1]] and criterion != LOGRANK:
+    if by_hazard is None and time[rows[0]] == time[rows[n - 1]]:
         return False, 0.0
     direction[0], direction[1] = 0.0, 1.0
-    if criterion == VARIANCE:
+    if by_mean is not None:
         return True, label_by_mean(time, weight, rows, labels)
     mass = count_at_risk(weight, rows, labels, at_risk)
     if of_class is not None:
@@ -115,31 +120,33 @@ def label_node(
         for i in range(n):
             value[i] = labels[i, 0]
         remove_absent(rows, value, first_at_risk, at_risk)
-    if levels is None:
+    if by_hazard is not None:
         return label_by_hazard(time, event, first_at_risk, rows, at_risk, labels), mass
-    reached = cut_curve(time, event, rows, at_risk, levels, labels, cuts, ends, value)
-    for k in range(levels.shape[0]):
-        direction[k + 1] = 0.0
-        if k < reached:
-            direction[k + 1] = 1.0 / np.sqrt(cuts[0, k] * (1.0 - cuts[0, k]))
-    if first_at_risk is None:
-        label_by_curve(mass, levels.shape[0], reached, cuts, ends, value, labels, direction)
-    else:
-        label_late_rows(
-            event,
-            first_at_risk,
-            rows,
-            mass,
-            levels.shape[0],
-            reached,
-            cuts,
-            ends,
-            at_risk,
-            value,
-            labels,
-            direction,
-        )
-    return reached > 0, mass
+    if by_curve is not None:
+        reached = cut_curve(time, event, rows, at_risk, levels, labels, cuts, ends, value)
+        for k in range(levels.shape[0]):
+            direction[k + 1] = 0.0
+            if k < reached:
+                direction[k + 1] = 1.0 / np.sqrt(cuts[0, k] * (1.0 - cuts[0, k]))
+        if first_at_risk is None:
+            label_by_curve(mass, levels.shape[0], reached, cuts, ends, value, labels, direction)
+        else:
+            label_late_rows(
+                event,
+                first_at_risk,
+                rows,
+                mass,
+                levels.shape[0],
+                reached,
+                cuts,
+                ends,
+                at_risk,
+                value,
+                labels,
+                direction,
+            )
+        return reached > 0, mass
+    return False, mass
 
 
 @inlined

@@ -10,77 +10,112 @@ then tells how far another sample would have moved the forest.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from cqrf.chance import derive, draw_with_replacement, draw_without_replacement
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf.chance import below, derive, mix, permutation_keys, permuted
 from cqrf.kernel import kernel
 
 # Number of the bags' own seed: behind those of all trees.
 BAGS = 2**32
 
 
-@kernel
-def draw_for_tree(seed, number, n_units, size, bootstrap, honest, bag_size):
-    """How often tree ``number`` draws each unit; see :func:`draw_units`."""
-    tree_seed = derive(derive(seed, number), 0)
-    if bag_size == 1:
-        return draw_units(tree_seed, n_units, size, bootstrap, honest)
-    bag_seed = derive(derive(seed, BAGS), number // bag_size)
-    bag = draw_without_replacement(bag_seed, n_units, n_units // 2)
-    of_bag = draw_units(tree_seed, len(bag), size, bootstrap, honest)
-    draws = np.zeros(n_units, np.int32)
-    for i in range(len(bag)):
-        draws[bag[i]] = of_bag[i]
+class Lots(NamedTuple):
+    """What some trees draw by, one of each for every tree; see :func:`draw_units`."""
+
+    keys: NDArray[np.uint64]
+    bag_keys: NDArray[np.uint64]
+    seeds: NDArray[np.uint64]
+
+
+def cast_lots(
+    seed: int, first: int, end: int, n_units: int, bootstrap: bool, bag_size: int
+) -> Lots:
+    """What trees ``first`` to ``end - 1`` of the forest that hangs on ``seed`` draw by."""
+    trees = np.arange(first, end)
+    seeds = derive(derive(seed, trees), 0)
+    n_drawn_from = n_units if bag_size == 1 else n_units // 2
+    keys = permutation_keys(derive(seeds, int(bootstrap)), n_drawn_from)
+    bag_seeds = derive(derive(seed, BAGS), trees // bag_size)
+    return Lots(keys, permutation_keys(bag_seeds, n_units), derive(seeds, 0))
+
+
+def draw_for_tree(
+    seed: int, tree: int, n_units: int, size: int, bootstrap: bool, honest: bool, bag_size: int
+) -> NDArray[np.int32]:
+    """How often a tree draws each unit; see :func:`draw_units`."""
+    lots = cast_lots(seed, tree, tree + 1, n_units, bootstrap, bag_size)
+    draws = np.empty(n_units, np.int32)
+    draw_units(*lots, 0, size, bootstrap, honest, bag_size, draws)
     return draws
 
 
 @kernel
-def draw_units(seed, n_units, size, bootstrap, honest):
-    """How often each unit is drawn: positive in the split half, negative in the leaf half.
+def draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws):
+    """Write how often the k-th tree draws each unit, negative in the leaf half.
 
     A tree that is not honest has only positive draws. If the leaf half of an honest tree
     would be empty, all its units move there: a tree without splits still has its root leaf.
     """
-    draws = np.zeros(n_units, np.int32)
-    n_in_leaf_half = 0
+    n_units = draws.shape[0]
+    n = n_units if bag_size == 1 else n_units // 2
+    for unit in range(n_units):
+        draws[unit] = 0
     if bootstrap:
-        in_split_half = np.zeros(n_units, np.bool_)
-        drawn = draw_without_replacement(derive(seed, 1), n_units, n_units // 2)
-        for i in range(drawn.shape[0]):
-            in_split_half[drawn[i]] = True
-        drawn = draw_with_replacement(derive(seed, 0), n_units, size)
+        word = mix(seeds[k])
         for i in range(size):
-            unit = drawn[i]
-            sign = 1 if in_split_half[unit] or not honest else -1
-            draws[unit] += sign
-            n_in_leaf_half += sign < 0
-    else:
-        n_split = size // 2 if honest else size
-        drawn = draw_without_replacement(derive(seed, 0), n_units, size)
-        for i in range(size):
-            draws[drawn[i]] = 1 if i < n_split else -1
-        n_in_leaf_half = size - n_split
+            place = below(mix(word ^ np.uint64(i)), n)
+            draws[place if bag_size == 1 else permuted(place, n_units, bag_keys[k])] += 1
+    # Places of the permutation: those drawn or, of a bootstrap, all; the first half splits.
+    n_places = n if bootstrap else size
+    n_split = n_places // 2 if honest else n_places
+    n_in_leaf_half = 0
+    for i in range(n_split if bootstrap else 0, n_places):
+        place = permuted(i, n, keys[k])
+        unit = place if bag_size == 1 else permuted(place, n_units, bag_keys[k])
+        count = draws[unit] if bootstrap else 1
+        draws[unit] = count if i < n_split else -count
+        n_in_leaf_half += count if i >= n_split else 0
     if honest and n_in_leaf_half == 0:
         for unit in range(n_units):
             draws[unit] = -draws[unit]
-    return draws
 
 
 @kernel
-def rows_drawn(draws, unit_of_row, sign):
-    """Rows of the units whose draws have this sign, ascending, as often as drawn.
+def draw_rows(
+    keys, bag_keys, seeds, size, bootstrap, honest, bag_size, unit_of_row, draws, starts, rows, late
+):
+    """Write the rows that each tree draws, ascending, and where they start; count them.
 
-    A row of unit -1 belongs to none and is never drawn.
+    Those of tree k that choose its splits start at ``starts[2 * k]``, those that only fill its
+    leaves behind them at ``starts[2 * k + 1]``; a tree that is not honest has none of these. A
+    row of unit -1 belongs to none and is never drawn. Once there is no room left in ``rows``, of
+    which one place stays free, or in ``late``, which is scratch, rows are only counted.
     """
-    n_drawn = 0
-    for row in range(unit_of_row.shape[0]):
-        unit = unit_of_row[row]
-        n_drawn += 0 if unit < 0 else max(0, sign * draws[unit])
-    rows = np.empty(n_drawn, np.int32)
-    at = 0
-    for row in range(unit_of_row.shape[0]):
-        unit = unit_of_row[row]
-        for _ in range(0 if unit < 0 else sign * draws[unit]):
-            rows[at] = row
-            at += 1
-    return rows
+    room = min(rows.shape[0], late.shape[0]) - 1
+    begin = 0
+    starts[0] = 0
+    for k in range(seeds.shape[0]):
+        draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws)
+        n_split, n_leaf = 0, 0
+        for row in range(unit_of_row.shape[0]):
+            unit = unit_of_row[row]
+            count = 0 if unit < 0 else draws[unit]
+            while True:
+                # Written to both, kept in one or none: a processor cannot guess which.
+                rows[min(begin + n_split, room)] = row
+                late[min(n_leaf, room)] = row
+                n_split += count > 0
+                n_leaf += count < 0
+                if -1 <= count <= 1:
+                    break
+                count -= 1 if count > 0 else -1
+        starts[2 * k + 1] = begin + n_split
+        begin += n_split + n_leaf
+        starts[2 * k + 2] = begin
+        if begin <= room:
+            for i in range(n_leaf):
+                rows[begin - n_leaf + i] = late[i]
+    return begin

@@ -18,7 +18,10 @@ LEFT
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from cqrf.growing.histograms import MISSING, N_BINS
 from cqrf.growing.labels import label_node, position
@@ -32,8 +35,8 @@ LEAF = -1
 # them tried at a node that copying them all costs more than it saves.
 BLOCK_ROWS = 2048
 COPIED_PER_CANDIDATE = 4
-# Copies of features stand this many bytes further apart than they need to: at a distance of a
-# power of two they would compete for the same few places of the cache.
+# Bytes in a line of the cache. Copies of features stand that much further apart than they need
+# to: at a distance of a power of two they would compete for the same few places.
 LINE = 64
 
 
@@ -65,6 +68,99 @@ def partition(column, rows, feature, code, missing_left, categorical, subsets, b
     return n_left
 
 
+class Scratch(NamedTuple):
+    """Room to grow trees in, one after the other; nothing is allocated while they grow."""
+
+    nodes: NDArray[np.int32]
+    subsets: NDArray[np.uint64]
+    # Of each node: its rows, how deep it is, and which nodes wait to be split.
+    begin: NDArray[np.int32]
+    end: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    waiting: NDArray[np.int32]
+    # The rows of the tree, by node; what is on the right side while a node is split.
+    rows: NDArray[np.uint32]
+    buffer: NDArray[np.uint32]
+    features: NDArray[np.int32]
+    # The table's rows that the tree has drawn, and those of a block: see BLOCK_ROWS.
+    tree_rows: NDArray[np.uint32]
+    tree_codes: NDArray[np.uint8]
+    tree_time: NDArray[np.float64]
+    tree_event: NDArray[np.bool_]
+    tree_weight: NDArray[np.float32]
+    own_rows: NDArray[np.uint32]
+    own_codes: NDArray[np.uint8]
+    own_time: NDArray[np.float64]
+    own_event: NDArray[np.bool_]
+    own_weight: NDArray[np.float32]
+    # For label_node.
+    labels: NDArray[np.float64]
+    at_risk: NDArray[np.float64]
+    value: NDArray[np.float64]
+    ends: NDArray[np.int32]
+    cuts: NDArray[np.float64]
+    direction: NDArray[np.float64]
+    # For find_split.
+    seen: NDArray[np.uint8]
+    count: NDArray[np.int32]
+    sums: NDArray[np.float64]
+    bins: NDArray[np.uint64]
+    running: NDArray[np.float64]
+    start: NDArray[np.float64]
+    subset: NDArray[np.uint64]
+
+
+def make_scratch(
+    n_rows: int, n_features: int, width: int, n_candidates: int, min_samples_leaf: int
+) -> Scratch:
+    """Room for trees of at most so many rows, with ``width`` numbers in a row of labels."""
+    capacity = 2 * (n_rows // max(1, min_samples_leaf)) + 1
+    n_copied = 0
+    if n_features <= COPIED_PER_CANDIDATE * n_candidates:
+        n_copied = min(BLOCK_ROWS, n_rows)
+    return Scratch(
+        nodes=np.empty((capacity, 4), np.int32),
+        subsets=np.empty((capacity // 2, 4), np.uint64),
+        begin=np.empty(capacity, np.int32),
+        end=np.empty(capacity, np.int32),
+        depth=np.empty(capacity, np.int32),
+        waiting=np.empty(capacity, np.int32),
+        rows=np.empty(n_rows, np.uint32),
+        buffer=np.empty(n_rows, np.uint32),
+        features=np.empty(n_features, np.int32),
+        tree_rows=np.arange(n_rows, dtype=np.uint32),
+        tree_codes=np.empty((n_features, n_rows), np.uint8),
+        tree_time=np.empty(n_rows),
+        tree_event=np.empty(n_rows, np.bool_),
+        tree_weight=np.empty(n_rows, np.float32),
+        own_rows=np.empty(n_copied, np.uint32),
+        own_codes=np.empty((n_features, n_copied + LINE), np.uint8),
+        own_time=np.empty(n_copied),
+        own_event=np.empty(n_copied, np.bool_),
+        own_weight=np.empty(n_copied, np.float32),
+        labels=_aligned_zeros(n_rows, width),
+        at_risk=np.empty(n_rows),
+        value=np.empty(n_rows),
+        ends=np.empty(width, np.int32),
+        cuts=np.empty((4, width)),
+        direction=np.zeros(width),
+        seen=np.zeros(N_BINS, np.uint8),
+        count=np.zeros(N_BINS, np.int32),
+        sums=_aligned_zeros(N_BINS, width),
+        bins=np.empty(N_BINS + 1, np.uint64),
+        running=np.empty((4, N_BINS)),
+        start=np.empty(width),
+        subset=np.empty(4, np.uint64),
+    )
+
+
+def _aligned_zeros(n_rows: int, width: int) -> NDArray[np.float64]:
+    """A table that starts with a line of the cache: four numbers of a row lie in one."""
+    numbers = np.zeros(n_rows * width + LINE // 8)
+    first = -numbers.ctypes.data % LINE // 8
+    return numbers[first : first + n_rows * width].reshape(n_rows, width)
+
+
 @kernel
 def grow_nodes(
     ranks,
@@ -74,7 +170,9 @@ def grow_nodes(
     event,
     weight,
     first_at_risk,
-    criterion,
+    by_mean,
+    by_hazard,
+    by_curve,
     levels,
     of_class,
     class_direction,
@@ -86,52 +184,57 @@ def grow_nodes(
     min_child_fraction,
     weighted,
     seed,
-    seen,
-    count,
-    sums,
+    scratch,
+    node_of_row,
+    importance,
 ):
     """Split some of the rows, in time order, until no node should or can be split.
 
-    Returns the table of the module's docstring, the subsets, the node that each row ended in,
-    and the gain of each feature summed over its splits, per row of the tree.
+    Writes the table of the module's docstring and the subsets into ``scratch``, a tuple of the
+    fields of :class:`Scratch`, and returns how many there are of each. Writes the node that each
+    row ended in, and adds the gain of each feature over its splits, per row of the tree.
     """
-    n_features, n_rows = codes.shape[0], ranks.shape[0]
-    capacity = 2 * (n_rows // max(1, min_samples_leaf)) + 1
-    nodes = np.empty((capacity, 4), np.int32)
-    begin, end = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    depth, waiting = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    subsets, subset = np.empty((4, 4), np.uint64), np.empty(4, np.uint64)
-    n_subsets = 0
-    node_of_row = np.empty(n_rows, np.int32)
-    importance = np.empty(n_features)
-    features = np.empty(n_features, np.int32)
-    for j in range(n_features):
-        importance[j], features[j] = 0.0, j
-
-    width = sums.shape[1]
-    labels, at_risk, value = np.empty((n_rows, width)), np.empty(n_rows), np.empty(n_rows)
+    (
+        nodes,
+        subsets,
+        begin,
+        end,
+        depth,
+        waiting,
+        rows,
+        buffer,
+        features,
+        tree_rows,
+        tree_codes,
+        tree_time,
+        tree_event,
+        tree_weight,
+        own_rows,
+        own_codes,
+        own_time,
+        own_event,
+        own_weight,
+        labels,
+        at_risk,
+        value,
+        ends,
+        cuts,
+        direction,
+        seen,
+        count,
+        sums,
+        bins,
+        running,
+        start,
+        subset,
+    ) = scratch
+    n_rows, n_copied = ranks.shape[0], own_rows.shape[0]
+    for j in range(features.shape[0]):
+        features[j] = j
     for i in range(n_rows):
-        labels[i, width - 1] = 0.0
-    ends, cuts = np.empty(width, np.int32), np.empty((4, width))
-    direction, start = np.empty(width), np.empty(width)
-    direction[width - 1] = 0.0
-    bins, running = np.empty(N_BINS + 1, np.uint64), np.empty((4, N_BINS))
-
-    # The rows of the tree, and of a block: deep nodes are read from their own rows' codes and
-    # targets, copied together.
-    tree_codes, tree_time = np.empty((n_features, n_rows), np.uint8), np.empty(n_rows)
-    tree_event, tree_weight = np.empty(n_rows, np.bool_), np.empty(n_rows, np.float32)
+        rows[i] = i
     take_rows(codes, time, event, weight, ranks, tree_codes, tree_time, tree_event, tree_weight)
     tree_first = take_first_at_risk(first_at_risk, ranks)
-    n_copied = 0
-    if n_features <= COPIED_PER_CANDIDATE * n_candidates:
-        n_copied = min(BLOCK_ROWS, n_rows)
-    own_codes, own_time = np.empty((n_features, n_copied + LINE), np.uint8), np.empty(n_copied)
-    own_event, own_weight = np.empty(n_copied, np.bool_), np.empty(n_copied, np.float32)
-    rows, buffer = np.empty(n_rows, np.uint32), np.empty(n_rows, np.uint32)
-    all_rows = np.empty(n_rows, np.uint32)
-    for i in range(n_rows):
-        rows[i], all_rows[i] = i, i
     block_codes, block_time, block_event, block_weight = (
         tree_codes,
         tree_time,
@@ -139,8 +242,9 @@ def grow_nodes(
         tree_weight,
     )
     block_first = tree_first
-    block_rows, block_begin, block_end = all_rows, 0, n_rows
+    block_rows, block_begin, block_end = tree_rows, 0, n_rows
 
+    n_subsets = 0
     random_word = seed
     nodes[0, FEATURE], nodes[0, MISSING_LEFT] = LEAF, 0
     begin[0], end[0], depth[0], waiting[0] = 0, n_rows, 0, 0
@@ -152,14 +256,16 @@ def grow_nodes(
             block_codes, block_time = tree_codes, tree_time
             block_event, block_weight = tree_event, tree_weight
             block_first = tree_first
-            block_rows, block_begin, block_end = all_rows, 0, n_rows
+            block_rows, block_begin, block_end = tree_rows, 0, n_rows
         here = rows[begin[node] : end[node]]
         n = here.shape[0]
         best_feature = -1
         if n >= min_samples_split and n >= 2 * min_samples_leaf and depth[node] < max_depth:
             if n <= n_copied and block_end - block_begin > n_copied:
                 block_begin, block_end = begin[node], end[node]
-                block_rows = here.copy()
+                block_rows = own_rows[:n]
+                for i in range(n):
+                    block_rows[i] = here[i]
                 take_rows(
                     tree_codes,
                     tree_time,
@@ -177,12 +283,14 @@ def grow_nodes(
                 for i in range(n):
                     here[i] = i
             mixed, mass = label_node(
-                criterion,
                 block_time,
                 block_event,
                 block_weight,
                 block_first,
                 here,
+                by_mean,
+                by_hazard,
+                by_curve,
                 levels,
                 of_class,
                 class_direction,
@@ -223,8 +331,6 @@ def grow_nodes(
                 node_of_row[block_rows[here[i]]] = node
             continue
         if categorical[best_feature]:
-            if n_subsets == subsets.shape[0]:
-                subsets = lengthen(subsets)
             for word in range(4):
                 subsets[n_subsets, word] = subset[word]
             best_code = n_subsets
@@ -255,7 +361,7 @@ def grow_nodes(
             waiting[n_waiting] = child
             n_waiting += 1
         n_nodes += 2
-    return nodes[:n_nodes], subsets[:n_subsets], node_of_row, importance
+    return n_nodes, n_subsets
 
 
 @inlined
@@ -279,16 +385,6 @@ def take_rows(codes, time, event, weight, rows, to_codes, to_time, to_event, to_
     for i in range(rows.shape[0]):
         row = rows[i]
         to_time[i], to_event[i], to_weight[i] = time[row], event[row], weight[row]
-
-
-@inlined
-def lengthen(subsets):
-    """The same table with room for twice as many rows."""
-    longer = np.empty((2 * subsets.shape[0], 4), np.uint64)
-    for i in range(subsets.shape[0]):
-        for word in range(4):
-            longer[i, word] = subsets[i, word]
-    return longer
 
 
 @kernel
@@ -322,47 +418,34 @@ def find_nodes(codes, rows, categorical, nodes, subsets, node_of_row):
 
 
 @inlined
-def prune_empty(nodes, node_of_row, n_rows, size, moved_to):
-    """Replace each node that has an empty side by its other side.
-
-    Children stand behind their parents, so one pass from the back sees every subtree
-    before it is needed. A replaced node takes over the record of the child that moves up;
-    ``node_of_row`` follows. ``size`` receives the rows of each node; ``moved_to`` is scratch.
-    """
-    n_nodes = nodes.shape[0]
-    for node in range(n_nodes):
-        size[node], moved_to[node] = 0, node
-    for row in range(n_rows):
-        size[node_of_row[row]] += 1
-    for node in range(n_nodes - 1, -1, -1):
-        if nodes[node, FEATURE] == LEAF:
-            continue
-        child = nodes[node, LEFT]
-        if size[child] > 0 and size[child + 1] > 0:
-            size[node] = size[child] + size[child + 1]
-            continue
-        kept = child if size[child] > 0 else child + 1
-        size[node] = size[kept]
-        for field in range(4):
-            nodes[node, field] = nodes[kept, field]
-        moved_to[kept] = node
-    # A leaf may have moved up several times; parents have smaller numbers than children.
-    for node in range(n_nodes):
-        moved_to[node] = moved_to[moved_to[node]]
-    for row in range(n_rows):
-        node_of_row[row] = moved_to[node_of_row[row]]
+def count_rows_below(nodes, node_of_row, size):
+    """Write how many of the rows are in each node. Children stand behind their parents."""
+    for node in range(nodes.shape[0]):
+        size[node] = 0
+    for i in range(node_of_row.shape[0]):
+        size[node_of_row[i]] += 1
+    for node in range(nodes.shape[0] - 1, -1, -1):
+        if nodes[node, FEATURE] != LEAF:
+            size[node] = size[nodes[node, LEFT]] + size[nodes[node, LEFT] + 1]
 
 
 @inlined
-def list_by_level(nodes, listed):
-    """Nodes that can be reached from the root: level by level, each from left to right."""
+def list_by_level(nodes, size, listed):
+    """List the nodes level by level, each from left to right; return how many there are.
+
+    A node of which one side has no rows gives way to its other side.
+    """
     listed[0] = 0
     n_listed, at = 1, 0
     while at < n_listed:
         node = listed[at]
-        if nodes[node, FEATURE] != LEAF:
-            listed[n_listed] = nodes[node, LEFT]
-            listed[n_listed + 1] = nodes[node, LEFT] + 1
-            n_listed += 2
+        while nodes[node, FEATURE] != LEAF:
+            left = nodes[node, LEFT]
+            if size[left] > 0 and size[left + 1] > 0:
+                listed[n_listed], listed[n_listed + 1] = left, left + 1
+                n_listed += 2
+                break
+            node = left if size[left] > 0 else left + 1
+        listed[at] = node
         at += 1
     return n_listed
