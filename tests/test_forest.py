@@ -282,7 +282,7 @@ def settle(honest, ranks, starts, node_of_row):
         np.full(n_nodes, -9),
         *trees,
     )
-    return Trees(trees[0], *(field[:n] for field, n in zip(trees[1:], lengths, strict=True)))
+    return Trees(*(field[:n] for field, n in zip(trees, lengths, strict=True)))
 
 
 def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():

@@ -210,7 +210,8 @@ def grow_drawn(
         growing.n_candidates,
         growing.min_samples_leaf,
     )
-    nodes, subsets = [], []
+    nodes: list[NDArray[np.int32]] = []
+    subsets: list[NDArray[np.uint64]] = []
     node_of_row = np.empty(starts[-1], np.int32)
     gains = np.zeros((len(seeds), n_features))
     for k in range(len(seeds)):
@@ -228,35 +229,48 @@ def grow_drawn(
         )
         nodes.append(scratch.nodes[:n_nodes].copy())
         subsets.append(scratch.subsets[:n_subsets].copy())
-    nodes, first_node = np.concatenate(nodes), _starts(nodes)
-    n_nodes, n_trees = len(nodes), len(seeds)
-    n_subsets = sum(map(len, subsets))
-    trees = Trees(
-        n_nodes=np.empty(n_trees, np.int32),
-        feature=np.empty(n_nodes, np.int32),
-        code=np.empty(n_nodes, np.int32),
-        missing_left=np.empty(n_nodes, np.bool_),
-        subsets=np.empty((n_subsets, 4), np.uint64),
-        leaf_sizes=np.empty((n_nodes + n_trees) // 2, np.int32),
-        leaf_rows=np.empty(starts[-1], np.int32),
-    )
-    kept = settle_rows(
+    return _settle(rows, honest, ranks, starts, nodes, subsets, node_of_row), gains
+
+
+def _settle(
+    rows: Rows,
+    honest: bool,
+    ranks: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    nodes: Sequence[NDArray[np.int32]],
+    subsets: Sequence[NDArray[np.uint64]],
+    node_of_row: NDArray[np.int32],
+) -> Trees:
+    """The trees with these nodes, their leaves filled: see :func:`settle_rows`."""
+    first_node, first_subset = _starts(nodes), _starts(subsets)
+    n_trees, n_nodes = len(nodes), int(first_node[-1])
+    size, listed = np.empty((2, n_nodes), np.int32)
+    trees: list[NDArray[Any]] = [
+        np.empty(n_trees, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.bool_),
+        np.empty((first_subset[-1], 4), np.uint64),
+        np.empty((n_nodes + n_trees) // 2, np.int32),
+        np.empty(starts[-1], np.int32),
+    ]
+    lengths = settle_rows(
         rows.codes,
         rows.categorical,
         honest,
         ranks,
         starts,
-        nodes,
+        np.concatenate(nodes),
         first_node,
         np.concatenate(subsets),
-        _starts(subsets),
+        first_subset,
         node_of_row,
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
+        size,
+        listed,
         np.empty(n_nodes, np.int64),
         *trees,
     )
-    return Trees(trees[0], *(field[:n] for field, n in zip(trees[1:], kept, strict=True))), gains
+    return Trees(*(field[:length] for field, length in zip(trees, lengths, strict=True)))
 
 
 @kernel
@@ -286,8 +300,7 @@ def settle_rows(
 
     An honest tree loses the nodes of which one side stays empty. ``node_of_row`` tells where the
     rows of a tree that is not honest are; ``size``, ``listed`` and ``next_row`` are scratch with a
-    place for each node. Writes the fields of :class:`Trees`, and returns how long all but the
-    first of them are.
+    place for each node. Writes the fields of :class:`Trees`, and returns how long they are.
     """
     at_node, at_subset, at_leaf, at_row = 0, 0, 0, 0
     for k in range(n_nodes.shape[0]):
@@ -323,7 +336,7 @@ def settle_rows(
             node = its_nodes[i]
             leaf_rows[next_row[node]] = its_ranks[i]
             next_row[node] += 1
-    return at_node, at_node, at_node, at_subset, at_leaf, at_row
+    return n_nodes.shape[0], at_node, at_node, at_node, at_subset, at_leaf, at_row
 
 
 @kernel

@@ -75,7 +75,7 @@ class Tree:
             self.node_of_row,
             self.importance,
         )
-        assert not any(used.any() for used in (scratch.seen, scratch.count, scratch.sums))
+        assert not any(used.any() for used in (scratch.seen, scratch.counts, scratch.sums))
         self.nodes, self.subsets = scratch.nodes[:n_nodes], scratch.subsets[:n_subsets]
 
     @property

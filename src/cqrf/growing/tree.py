@@ -102,7 +102,7 @@ class Scratch(NamedTuple):
     direction: NDArray[np.float64]
     # For find_split.
     seen: NDArray[np.uint8]
-    count: NDArray[np.int32]
+    counts: NDArray[np.int32]
     sums: NDArray[np.float64]
     bins: NDArray[np.uint64]
     running: NDArray[np.float64]
@@ -145,7 +145,7 @@ def make_scratch(
         cuts=np.empty((4, width)),
         direction=np.zeros(width),
         seen=np.zeros(N_BINS, np.uint8),
-        count=np.zeros(N_BINS, np.int32),
+        counts=np.zeros(N_BINS, np.int32),
         sums=_aligned_zeros(N_BINS, width),
         bins=np.empty(N_BINS + 1, np.uint64),
         running=np.empty((4, N_BINS)),
@@ -221,7 +221,7 @@ def grow_nodes(
         cuts,
         direction,
         seen,
-        count,
+        counts,
         sums,
         bins,
         running,
@@ -318,7 +318,7 @@ def grow_nodes(
                         n_candidates,
                         random_word,
                         seen,
-                        count,
+                        counts,
                         sums,
                         bins,
                         running,
