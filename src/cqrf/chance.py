@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.kernel import inlined, kernel
+from cqrf.kernel import called, inlined, kernel
 
 # Rounds of multiply, add and shift-xor, on words of at least MIN_BITS bits: fewer leave
 # traces in how often pairs of rows are drawn together when n is small.
@@ -56,7 +56,7 @@ def permutation_keys(seeds: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
     return np.hstack([np.full((len(seeds), 1), bits, np.uint64), constants])
 
 
-@kernel
+@called
 def permuted(i, n, key):
     """Image of i under the keyed permutation of 0 .. n - 1.
 

@@ -52,6 +52,11 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
         return compile_it()(function)
 
 
+def called(function: Callable[..., Any]) -> Any:
+    """Decorator of a kernel that only other kernels call: Python has no way in."""
+    return kernel(function, no_cpython_wrapper=True)
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Decorator of a part of a kernel: it is written where it is called, before compilation.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cqrf.forest import Forest
 from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import inlined, kernel, prefetch, trailing_zeros
+from cqrf.kernel import called, inlined, kernel, prefetch, trailing_zeros
 from cqrf.threads import in_threads
 
 Result = TypeVar("Result")
@@ -202,7 +202,7 @@ def find_leaf(query, root, categorical, feature, code, missing_left, left, subse
     return left[node]
 
 
-@kernel
+@called
 def add_leaf(rows, sample_weight, total, touched_bits, touched_words):
     """Spread weight 1 over the rows of a leaf."""
     mass = 1.0 * rows.shape[0]

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
+from cqrf.growing import labels as room
 from cqrf.growing.labels import (
     CENSORED_QUANTILE,
     LOGRANK,
     QUANTILE,
     VARIANCE,
     class_labels,
-    label_node,
     position,
     read_labelling,
 )
@@ -27,6 +28,11 @@ LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 CRITERIA = (VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE)
 # Numbers of levels with which a row of labels is filled up with a zero, and with which not.
 MANY_LEVELS = (LEVELS, (0.5,), (0.25, 0.75), (0.05, 0.2, 0.5), (0.1, 0.4, 0.6, 0.95))
+
+
+@njit
+def label_node(*arguments):
+    return room.label_node(*arguments)
 
 
 class Node(NamedTuple):

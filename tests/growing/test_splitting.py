@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 from test_labels import (
     CENSORED_QUANTILE,
     CRITERIA,
@@ -23,8 +24,14 @@ from test_labels import (
     write_labels,
 )
 
+from cqrf.growing import splitting as room
 from cqrf.growing.histograms import MANY_ROWS, MISSING, N_BINS
-from cqrf.growing.splitting import best_cut, find_split, order_by_label
+from cqrf.growing.splitting import best_cut, order_by_label
+
+
+@njit
+def find_split(*arguments):
+    return room.find_split(*arguments)
 
 
 def sum_of_squares(labels, weight):

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.kernel import inlined, kernel
+from cqrf.kernel import called, inlined
 
 VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE = 0, 1, 2, 3
 
@@ -78,7 +78,7 @@ def class_labels(n_levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64
     return np.vstack([factor, np.zeros(n_levels)]), direction
 
 
-@kernel
+@called
 def label_node(
     time,
     event,
@@ -174,7 +174,7 @@ def label_by_mean(time, weight, rows, labels):
     return mass
 
 
-@kernel
+@called
 def label_by_hazard(time, event, first_at_risk, rows, at_risk, labels):
     """Write event - cumulative hazard while at risk; False without events."""
     n = rows.shape[0]
@@ -298,7 +298,7 @@ def label_by_curve(mass, n_levels, reached, cuts, ends, value, labels, scale):
         start = ends[c]
 
 
-@kernel
+@called
 def label_late_rows(
     event,
     first_at_risk,
@@ -338,7 +338,7 @@ def label_late_rows(
             labels[i, k + 1] = labels[i, 0] * (labels[i, k + 1] - cuts[2, k])
 
 
-@kernel
+@called
 def remove_absent(rows, weights, first_at_risk, at_risk):
     """Take from the weight at risk at each row that of rows which have not entered yet.
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf.chance import below, derive, mix, permutation_keys, permuted
-from cqrf.kernel import kernel
+from cqrf.kernel import called, kernel
 
 # Number of the bags' own seed: behind those of all trees.
 BAGS = 2**32
@@ -48,11 +48,16 @@ def draw_for_tree(
     """How often a tree draws each unit; see :func:`draw_units`."""
     lots = cast_lots(seed, tree, tree + 1, n_units, bootstrap, bag_size)
     draws = np.empty(n_units, np.int32)
-    draw_units(*lots, 0, size, bootstrap, honest, bag_size, draws)
+    _draw_units(*lots, 0, size, bootstrap, honest, bag_size, draws)
     return draws
 
 
 @kernel
+def _draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws):
+    draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws)
+
+
+@called
 def draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws):
     """Write how often the k-th tree draws each unit, negative in the leaf half.
 

@@ -26,7 +26,7 @@ from cqrf.growing.histograms import (
     list_seen,
 )
 from cqrf.growing.labels import TOLERANCE
-from cqrf.kernel import inlined, kernel
+from cqrf.kernel import called, inlined
 
 
 @inlined
@@ -75,7 +75,7 @@ def order_by_label(bins, n_bins, sums, direction, score):
         bins[i + 1] = code
 
 
-@kernel
+@called
 def find_split(
     codes,
     categorical,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from cqrf.growing.histograms import MISSING, N_BINS
 from cqrf.growing.labels import label_node, position
 from cqrf.growing.splitting import find_split
-from cqrf.kernel import inlined, kernel
+from cqrf.kernel import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT = 0, 1, 2, 3
 LEAF = -1
@@ -376,7 +376,7 @@ def send_unseen_left(column, rows, subset):
         subset[word] |= ~present
 
 
-@kernel
+@called
 def take_rows(codes, time, event, weight, rows, to_codes, to_time, to_event, to_weight):
     """Copy codes, contiguous per feature, and targets of some rows."""
     for f in range(codes.shape[0]):
@@ -387,7 +387,7 @@ def take_rows(codes, time, event, weight, rows, to_codes, to_time, to_event, to_
         to_time[i], to_event[i], to_weight[i] = time[row], event[row], weight[row]
 
 
-@kernel
+@called
 def take_first_at_risk(first_at_risk, rows):
     """First position among some ascending rows at which each of them is at risk, or None."""
     if first_at_risk is None:
