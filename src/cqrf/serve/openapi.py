@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from cqrf.serve.columns import Column
 from cqrf.serve.schema import LARGEST, Limits
 from cqrf.serve.served import Served
+from cqrf.serve.values import MOST_DAYS
 from cqrf.table import CATEGORY, DATE, DURATION
 
 ABOUT = """Quantiles, intervals and survival of times that are only partly seen.
@@ -62,5 +63,5 @@ def describe_value(column: Column) -> dict[str, Any]:
         return {"anyOf": [days, moments, {"type": "null"}]}
     number = {"type": ["number", "boolean", "null"], "minimum": -LARGEST, "maximum": LARGEST}
     if kind.kind == DURATION:
-        number |= {"description": "Days.", "minimum": -1e300, "maximum": 1e300}
+        number |= {"description": "Days.", "minimum": -MOST_DAYS, "maximum": MOST_DAYS}
     return number

@@ -18,6 +18,7 @@ from cqrf.table import CATEGORY, DATE, DURATION
 
 DAY = 86400.0
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+MOST_DAYS = 1e300
 MOST_SHOWN = 60  # characters of a value in a message
 MOST_PROBLEMS = 20
 
@@ -103,7 +104,11 @@ def read_value(value: Any, column: Kind, codes: dict[str, int] | None = None) ->
         number = math.inf
     if not math.isfinite(number):
         raise ValueError("must be a finite number, or null if it is missing")
-    return number * DAY if column.kind == DURATION else number
+    if column.kind != DURATION:
+        return number
+    if abs(number) > MOST_DAYS:
+        raise ValueError(f"must be a number of days up to {MOST_DAYS:g}, or null if it is missing")
+    return number * DAY
 
 
 def show_value(number: float, column: Kind) -> Value:
