@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf.serve.answers import Question, describe_subjects, predict_rows
+from cqrf.serve.answers import Question, describe_subjects, predict_rows, say_end
 from cqrf.serve.served import prepare, read_data
 from cqrf.serve.values import read_rows
 
@@ -15,7 +15,7 @@ LEVELS, TIMES = [0.1, 0.5, 0.95], [20.0, 150.0, 1e6]
 
 def plain(times):
     """Times as numbers again, infinite where they are hidden."""
-    sign = {"after_bound": np.inf, "before_bound": -np.inf}
+    sign = {"after_bound": np.inf, "before_bound": -np.inf, "open": -np.inf}
     return [sign[t["reason"]] if t["value"] is None else t["value"] for t in times]
 
 
@@ -132,3 +132,12 @@ def test_left_censoring_is_turned_around(frame, target):
     estimable = [a["estimable"] for a in answers]
     np.testing.assert_array_equal([e["from_level"] for e in estimable], forest.max_quantile(frame))
     assert {e["to_level"] for e in estimable} == {1.0}
+
+
+def test_an_end_without_a_limit_is_open():
+    hidden = {"value": None, "bound": 7.0, "reason": "after_bound"}
+    assert say_end(np.inf, 7.0, "right") == hidden
+    assert say_end(-np.inf, 7.0, "right") == {"value": None, "bound": None, "reason": "open"}
+    assert say_end(-np.inf, 7.0, "left") == {**hidden, "reason": "before_bound"}
+    assert say_end(np.inf, 7.0, "left") == {"value": None, "bound": None, "reason": "open"}
+    assert say_end(3.0, 7.0, "left") == {"value": 3.0, "bound": None, "reason": None}

@@ -22,6 +22,19 @@ def test_predict_answers_every_row(client, forest, frame, rows):
     assert found["confidence"] == {"level": None, "reason": None}
 
 
+def test_the_most_extreme_levels_and_values_are_answered(client, rows):
+    question = {
+        "rows": [{**rows[0], "age": 1.7e308, "stay": -1e300}],
+        "quantiles": [5e-324, 1 - 2**-53],
+        "times": [-1.7e308, 1.7e308],
+        "intervals": [1 - 2**-53, 5e-324],
+        "confidence": 0.9999,
+    }
+    status, found = client.post("/predict", question)
+    assert status == 200
+    Answered.model_validate(found, strict=True)
+
+
 def test_hidden_quantiles_are_null_with_a_bound(client, forest, frame, rows):
     _, found = client.post("/predict", {"rows": rows, "quantiles": [0.99]})
     with warnings.catch_warnings():
@@ -99,8 +112,10 @@ BAD = {
     "a quantile of text": ({"quantiles": ["0.5"]}, "quantiles[0]", None),
     "a quantile of NaN": ({"quantiles": [float("nan")]}, "quantiles[0]", None),
     "a time that is infinite": ({"times": [float("inf")]}, "times[0]", None),
+    "a time beyond all floats": ({"times": [2 * 10**308]}, "times[0]", None),
     "a coverage of 0": ({"intervals": [0]}, "intervals[0]", None),
     "a confidence of 2": ({"confidence": 2}, "confidence", None),
+    "a confidence of nearly 1": ({"confidence": 0.99999}, "confidence", None),
     "another field": ({"quantile": 0.5}, "quantile", None),
     "too many quantiles": ({"quantiles": [0.5] * 100}, "quantiles", None),
     "a list": ([], None, None),

@@ -7,7 +7,7 @@ from schemathesis import GenerationMode
 
 from cqrf.serve.app import make_app
 
-EXAMPLES = 1500
+EXAMPLES = 60
 OPERATIONS = [
     ("POST", "/predict"),
     ("POST", "/subjects"),

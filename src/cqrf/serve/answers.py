@@ -19,7 +19,7 @@ from cqrf.serve.served import Served
 from cqrf.serve.values import show_value
 from cqrf.uncertainty import confidence_width
 
-AFTER, BEFORE = "after_bound", "before_bound"
+AFTER, BEFORE, OPEN = "after_bound", "before_bound", "open"
 CONFIDENCE = 0.95  # of the band that the page shows
 MOST_NEIGHBOURS = 12
 DIGITS = 6  # of shares and probabilities on the page
@@ -60,7 +60,8 @@ def predict_rows(
     sides = None
     if sure and n_levels:
         asked = levels[:n_levels]
-        sides = served.model.quantile_interval(queries, served.solver, asked, width, 1)
+        with np.errstate(over="ignore"):  # at levels next to 1 an end is simply hidden
+            sides = served.model.quantile_interval(queries, served.solver, asked, width, 1)
     answers = []
     for i in range(n):
         bound = float(solution.last_neighbor[i])
@@ -69,7 +70,10 @@ def predict_rows(
         for k, level in enumerate(question.quantiles):
             found = {"level": level, **say_time(values[k], bound)}
             if question.confidence is not None:
-                found["confidence_interval"] = say_interval(sides, i, k, bound)
+                ends_of_it = None if sides is None else sides[i, k]
+                found["confidence_interval"] = say_interval(
+                    ends_of_it, bound, served.model.censoring
+                )
             quantiles.append(found)
         intervals = [
             {
@@ -153,7 +157,8 @@ def read_bands(
     """Ends of the confidence interval of P(T > t)."""
     at = np.broadcast_to(times, (len(queries.codes), len(times)))
     errors = served.model.survival_errors(queries, at, 1)
-    return served.model.survival_interval(survival, width * errors)
+    with np.errstate(over="ignore"):
+        return served.model.survival_interval(survival, width * errors)
 
 
 def list_neighbours(
@@ -194,14 +199,21 @@ def say_time(value: float, bound: float) -> dict[str, Any]:
     return {"value": None, "bound": bound, "reason": AFTER if value > 0 else BEFORE}
 
 
+def say_end(value: float, bound: float, censoring: str) -> dict[str, Any]:
+    """An end of a confidence interval, which may lie open on the side that is not censored."""
+    if math.isfinite(value) or (value > 0) == (censoring == "right"):
+        return say_time(value, bound)
+    return {"value": None, "bound": None, "reason": OPEN}
+
+
 def say_interval(
-    sides: NDArray[np.float64] | None, row: int, level: int, bound: float
+    sides: NDArray[np.float64] | None, bound: float, censoring: str
 ) -> dict[str, Any] | None:
-    """Confidence interval of a quantile; None if the forest cannot tell."""
+    """Confidence interval of a quantile from its two ends; None if the forest cannot tell."""
     if sides is None:
         return None
-    lower, upper = sides[row, level].tolist()
-    return {"lower": say_time(lower, bound), "upper": say_time(upper, bound)}
+    lower, upper = (say_end(end, bound, censoring) for end in sides.tolist())
+    return {"lower": lower, "upper": upper}
 
 
 def say_estimable(served: Served, limit: float, bound: float) -> dict[str, Any]:

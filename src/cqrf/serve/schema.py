@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-LARGEST = 1.7976931348623157e308
+from cqrf.serve.values import LARGEST, is_within
+
 MOST_LEVELS, MOST_TIMES, MOST_INTERVALS = 99, 500, 10
 MOST_COMPARED = 2
+MOST_CONFIDENT = 0.9999
 
 Share = Annotated[float, Field(gt=0, lt=1)]
-Moment = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+
+
+def check_size(value: Any) -> Any:
+    """Refuse a whole number that a float would round into the range."""
+    if isinstance(value, int) and not is_within(value, LARGEST):
+        raise ValueError(f"the number must lie between {-LARGEST:g} and {LARGEST:g}")
+    return value
+
+
+Moment = Annotated[float, BeforeValidator(check_size), Field(ge=-LARGEST, le=LARGEST)]
 Value = float | str | None
 
 
@@ -40,7 +51,7 @@ class Asked(Strict):
         max_length=MOST_INTERVALS,
         description="Coverages of intervals in which the time itself will lie.",
     )
-    confidence: Share | None = Field(
+    confidence: Annotated[float, Field(gt=0, le=MOST_CONFIDENT)] | None = Field(
         default=None,
         description="Level of confidence intervals of the estimates, for forests fitted with "
         "bag_size of 2 or more; for others these are null and `confidence.reason` says why.",
@@ -58,8 +69,9 @@ class Time(BaseModel):
 
     value: float | None = Field(description="The time; null where it cannot be estimated.")
     bound: float | None = Field(description="Where value is null: the last time seen nearby.")
-    reason: Literal["after_bound", "before_bound"] | None = Field(
-        description="Where value is null: on which side of the bound it lies."
+    reason: Literal["after_bound", "before_bound", "open"] | None = Field(
+        description="Where value is null: on which side of the bound it lies; `open` for an end of "
+        "a confidence interval that has no limit at all."
     )
 
 

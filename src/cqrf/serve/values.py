@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from cqrf.table import CATEGORY, DATE, DURATION
 
 DAY = 86400.0
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+LARGEST = sys.float_info.max
 MOST_DAYS = 1e300
 MOST_SHOWN = 60  # characters of a value in a message
 MOST_PROBLEMS = 20
@@ -98,17 +101,13 @@ def read_value(value: Any, column: Kind, codes: dict[str, int] | None = None) ->
         return _read_date(value)
     if not isinstance(value, bool | int | float):
         raise ValueError(f"holds {describe(value)}; it must be a number, or null if it is missing")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+    if not is_within(value, LARGEST):
         raise ValueError("must be a finite number, or null if it is missing")
     if column.kind != DURATION:
-        return number
-    if abs(number) > MOST_DAYS:
+        return float(value)
+    if not is_within(value, MOST_DAYS):
         raise ValueError(f"must be a number of days up to {MOST_DAYS:g}, or null if it is missing")
-    return number * DAY
+    return float(value) * DAY
 
 
 def show_value(number: float, column: Kind) -> Value:
@@ -133,6 +132,11 @@ def show_date(seconds: float) -> str | None:
     if seconds % DAY == 0:
         return moment.date().isoformat()
     return moment.replace(tzinfo=None).isoformat()
+
+
+def is_within(value: float | int, limit: float) -> bool:
+    """Whether a number lies between two limits, as the decimals of JSON have them."""
+    return abs(value) <= (int(Decimal(repr(limit))) if isinstance(value, int) else limit)
 
 
 def describe(value: Any) -> str:
