@@ -291,7 +291,7 @@ def test_without_the_table_no_row_is_on_the_page(browser, start_server):
         look_at(browser, address)
         assert browser.run("document.querySelectorAll('.neighbours, .start input').length") == 0
         assert "--data" in browser.run("speakers.textContent")
-        assert "--set bag_size=5" in browser.run("notes.textContent")
+        assert "--set bag_size=2" in browser.run("notes.textContent")
         assert browser.run("document.querySelectorAll('.fill-band').length") == 0
         assert browser.complaints() == []
 
@@ -380,7 +380,7 @@ def test_screenshots(browser, start_server, tmp_path):
     """With CQRF_SCREENSHOTS set, the pictures of the documents."""
     drawn = bool(os.environ.get("CQRF_SCREENSHOTS"))
     folder = DOCS if drawn else tmp_path
-    with serve_pbc(start_server, 1000 if drawn else 20, bag_size=5) as address:
+    with serve_pbc(start_server, 500 if drawn else 20, bag_size=2) as address:
         look_at(browser, address, width=1280, height=1000)
         change(browser, lambda: browser.click("#compare"))
         slide(browser, slider("bili", "B"), 8)

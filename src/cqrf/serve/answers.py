@@ -39,69 +39,84 @@ class Question(NamedTuple):
         return len(self.quantiles) + len(self.times) + 2 * len(self.intervals)
 
 
+class Found(NamedTuple):
+    """What the forest gives for rows, one row of each array for each; None where it is not sure.
+
+    ``values`` holds the quantiles, then both ends of each interval; ``sides`` and ``bands`` are
+    the confidence intervals of quantiles and of survival, with their ends in the last axis.
+    """
+
+    values: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+    limits: NDArray[np.float64]
+    survival: NDArray[np.float64]
+    sides: NDArray[np.float64] | None
+    bands: NDArray[np.float64] | None
+
+
 def predict_rows(
     served: Served, matrix: NDArray[np.float64], question: Question
 ) -> list[dict[str, Any]]:
     """Quantiles, intervals and survival of each row of a matrix."""
     queries = served.model.queries(matrix, 1)
-    n, n_levels = len(matrix), len(question.quantiles)
+    found = find_answers(served, queries, question)
+    return [say_row(served, found, i, question) for i in range(len(matrix))]
+
+
+def find_answers(served: Served, queries: Queries, question: Question) -> Found:
+    """Everything that is asked, as arrays."""
+    model, solver = served.model, served.solver
     tails = [(1 - coverage) / 2 for coverage in question.intervals]
     ends = [level for tail in tails for level in (tail, 1 - tail)]
-    levels = np.array([*question.quantiles, *ends, 0.5], dtype=np.float64)
-    solution = served.model.solve(queries, served.solver, levels, 1)
-    limits = served.model.max_level(queries, served.solver, 1)
-    survival, bands = np.empty((n, 0)), None
-    if question.times:
-        survival = read_survival(served, queries, np.array(question.times))
-    sure = question.confidence is not None and served.no_errors is None
-    width = confidence_width(question.confidence) if sure and question.confidence else 0.0
-    if sure and question.times:
-        bands = read_bands(served, queries, np.array(question.times), survival, width)
-    sides = None
-    if sure and n_levels:
-        asked = levels[:n_levels]
+    levels = np.array([*question.quantiles, *ends], dtype=np.float64)
+    times = np.array(question.times, dtype=np.float64)
+    solution = model.solve(queries, solver, levels, 1)
+    survival = read_survival(served, queries, times)
+    sides = bands = None
+    if question.confidence is not None and served.no_errors is None:
+        width = confidence_width(question.confidence)
+        bands = np.stack(read_bands(served, queries, times, survival, width), axis=-1)
+        asked = levels[: len(question.quantiles)]
         with np.errstate(over="ignore"):  # at levels next to 1 an end is simply hidden
-            sides = served.model.quantile_interval(queries, served.solver, asked, width, 1)
-    answers = []
-    for i in range(n):
-        bound = float(solution.last_neighbor[i])
-        values = solution.values[i].tolist()
-        quantiles = []
-        for k, level in enumerate(question.quantiles):
-            found = {"level": level, **say_time(values[k], bound)}
-            if question.confidence is not None:
-                ends_of_it = None if sides is None else sides[i, k]
-                found["confidence_interval"] = say_interval(
-                    ends_of_it, bound, served.model.censoring
-                )
-            quantiles.append(found)
-        intervals = [
-            {
-                "coverage": coverage,
-                "lower": say_time(values[n_levels + 2 * k], bound),
-                "upper": say_time(values[n_levels + 2 * k + 1], bound),
-            }
-            for k, coverage in enumerate(question.intervals)
-        ]
-        chances = []
-        for k, time in enumerate(question.times):
-            chance: dict[str, Any] = {"time": time, "probability": float(survival[i, k])}
-            if question.confidence is not None:
-                chance["confidence_interval"] = (
-                    None
-                    if bands is None
-                    else {"lower": float(bands[0][i, k]), "upper": float(bands[1][i, k])}
-                )
-            chances.append(chance)
-        answers.append(
-            {
-                "quantiles": quantiles,
-                "intervals": intervals,
-                "survival": chances,
-                "estimable": say_estimable(served, float(limits[i]), bound),
-            }
-        )
-    return answers
+            sides = model.quantile_interval(queries, solver, asked, width, 1)
+    limits = model.max_level(queries, solver, 1)
+    return Found(solution.values, solution.last_neighbor, limits, survival, sides, bands)
+
+
+def say_row(served: Served, found: Found, i: int, question: Question) -> dict[str, Any]:
+    """The answers for one row."""
+    bound, values = float(found.bounds[i]), found.values[i].tolist()
+    censoring, is_sure = served.model.censoring, question.confidence is not None
+    quantiles = [
+        {"level": level, **say_time(values[k], bound)} for k, level in enumerate(question.quantiles)
+    ]
+    survival: list[dict[str, Any]] = [
+        {"time": time, "probability": float(found.survival[i, k])}
+        for k, time in enumerate(question.times)
+    ]
+    if is_sure:
+        for k, quantile in enumerate(quantiles):
+            sides = None if found.sides is None else found.sides[i, k]
+            quantile["confidence_interval"] = say_interval(sides, bound, censoring)
+        for k, chance in enumerate(survival):
+            band = None if found.bands is None else found.bands[i, k].tolist()
+            ends = None if band is None else {"lower": band[0], "upper": band[1]}
+            chance["confidence_interval"] = ends
+    ends_from = len(question.quantiles)
+    intervals = [
+        {
+            "coverage": coverage,
+            "lower": say_time(values[ends_from + 2 * k], bound),
+            "upper": say_time(values[ends_from + 2 * k + 1], bound),
+        }
+        for k, coverage in enumerate(question.intervals)
+    ]
+    return {
+        "quantiles": quantiles,
+        "intervals": intervals,
+        "survival": survival,
+        "estimable": say_estimable(served, float(found.limits[i]), bound),
+    }
 
 
 def describe_subjects(served: Served, matrix: NDArray[np.float64]) -> list[dict[str, Any]]:

@@ -190,6 +190,6 @@ function sayHidden(subject, who, model) {
 
 function sayUnsure(reason) {
   return reason.includes("bag_size")
-    ? "Fit with --set bag_size=5 to see how sure the curve is."
+    ? "Fit with --set bag_size=2 to see how sure the curve is."
     : `How sure the curve is cannot be shown: ${reason}`;
 }
