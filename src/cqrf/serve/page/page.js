@@ -101,7 +101,7 @@
 
   function makeRowBox(side, host) {
     const list = element("datalist", { id: `rows${side}` });
-    const box = element("input", { id: `row${side}`, list: list.id, autocomplete: "off", placeholder: `1 of ${model.data.rows.toLocaleString("en-US")}`, size: "10" });
+    const box = element("input", { id: `row${side}`, list: list.id, autocomplete: "off", placeholder: `1 to ${model.data.rows.toLocaleString("en-US")}`, size: "10" });
     const label = element("label", { for: box.id }, "or row ");
     label.append(box);
     let found = [];

@@ -30,7 +30,7 @@ function sayExpected(subject, model) {
       (early.value === null ? "." : `; one in ten by ${say(early.value)}.`);
   }
   const known = `${percent(subject.estimable.to_level)} of subjects like this are expected to have the event by ${say(half.bound)}`;
-  const start = early.value === null ? known : `One in ten of subjects like this are expected to have the event by ${say(early.value)}, ` +
+  const start = early.value === null ? known : `One in ten subjects like this are expected to have the event by ${say(early.value)}, ` +
     `${percent(subject.estimable.to_level)} by ${say(half.bound)}`;
   return `${start}; what comes later is beyond what the data can tell.`;
 }
