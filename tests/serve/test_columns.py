@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cqrf import CensoredQuantileForest
+from cqrf.binning import column_edges, encode
 from cqrf.serve.columns import describe_columns, find_middles, find_step, is_regular
 from cqrf.serve.served import prepare
 
@@ -25,6 +28,7 @@ def test_the_training_table_gives_exact_ranges_and_quantiles(served, frame):
     colours = frame["colour"].value_counts(normalize=True)
     assert {c.value: c.share for c in columns["colour"].choices} == pytest.approx(dict(colours))
     assert columns["colour"].typical == colours.index[0]
+    assert columns["seen"].typical == frame["seen"].quantile(0.5, "lower").date().isoformat()
     assert columns["seen"].low == frame["seen"].min().date().isoformat()
     assert columns["stay"].high == pytest.approx(frame["stay"].max().total_seconds() / 86400)
 
@@ -38,6 +42,26 @@ def test_without_the_table_bins_tell_nearly_the_same(served, alone):
         assert one.value == pytest.approx(two.value, abs=0.05 * spread)
     assert rough["colour"].choices == exact["colour"].choices
     assert [choice.value for choice in rough["treated"].choices] == [0, 1]
+
+
+@given(
+    st.lists(st.integers(-300, 300), min_size=8, max_size=40, unique=True),
+    st.sampled_from([0.01, 0.5, 1, 10]),
+)
+def test_edges_between_all_values_tell_them(values, unit):
+    values = np.sort(np.array([*values, 1000, 1001, 1002])) * unit
+    edges = column_edges(values, 255)
+    found = find_middles(edges)
+    # Two neighbours one unit apart leave no other round number for the first value.
+    np.testing.assert_allclose(found, values, atol=1e-9)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=60, unique=True), st.integers(2, 10))
+def test_every_bin_holds_the_value_it_is_given(values, max_bins):
+    edges = column_edges(np.array(values), max_bins)
+    found = find_middles(edges)
+    codes = encode(found[:, np.newaxis], [edges])[0]
+    assert codes.tolist() == list(range(len(edges) + 1))
 
 
 def test_middles_of_whole_numbers_are_these():
@@ -68,7 +92,7 @@ def test_columns_without_values_or_spread():
     forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(X, np.arange(60.0) + 1)
     moving, constant, empty = prepare(forest, "m").columns
     assert moving.kind.name == "feature 0"
-    assert (constant.low, constant.typical, constant.missing) == (None, None, 1.0)
+    assert (constant.low, constant.typical, constant.missing) == (None, None, 0.0)
     assert (empty.low, empty.typical, empty.missing) == (None, None, 1.0)
     _, exact, _ = describe_columns(forest.model_, ["a", "b", "c"], forest.feature_importances_, X)
     assert (exact.low, exact.high, exact.typical, exact.missing) == (3, 3, 3, 0.0)

@@ -52,6 +52,8 @@ def serve_file(
             any_address=host not in LOOPBACK,
             n_jobs=n_jobs,
         )
+        if host not in LOOPBACK:
+            say(f"Note    whoever reaches {host} may ask: there are no users and no passwords")
         listener.listen(MOST_CONNECTIONS)
         address = name_address(listener)
         print(f"Serving {served.name} on {address} (Ctrl-C ends it)", flush=True)

@@ -1,7 +1,8 @@
 """Columns: range, quantiles, choices and typical value of each, as controls and programs need them.
 
-A model file keeps bins, not values: without the training table a value is known as the middle of
-its bin. With it, ranges and quantiles are exact.
+A model file keeps edges of bins, not values. Edges lie in the middle between two values, so where
+every value has a bin of its own they tell the values, up to one number; elsewhere a value is known
+as the middle of its bin. With the training table, ranges and quantiles are exact.
 """
 
 from __future__ import annotations
@@ -66,21 +67,24 @@ def describe_columns(
     for j, name in enumerate(names):
         kind = Kind(name, model.columns.kinds[j], model.columns.levels[j])
         if training is None:
-            values = decode(model, j)
-            are_exact = is_regular(model.edges[j])
+            values, may_choose = decode(model, j), is_regular(model.edges[j])
         else:
-            values = np.asarray(training[:, j], dtype=np.float64)
-            are_exact = True
-        columns.append(describe_column(kind, values, float(importance[j]), are_exact))
+            values, may_choose = np.asarray(training[:, j], dtype=np.float64), True
+        missing = float((model.rows.codes[j] == MISSING).mean())
+        column = describe_column(kind, values, float(importance[j]), missing, may_choose)
+        columns.append(column if training is not None else round_ends(column))
     return columns
 
 
 def describe_column(
-    kind: Kind, values: NDArray[np.float64], importance: float, are_exact: bool
+    kind: Kind,
+    values: NDArray[np.float64],
+    importance: float,
+    missing: float,
+    may_choose: bool,
 ) -> Column:
-    """One column from its values, NaN where they are missing."""
+    """One column from its values, NaN where they are missing or not known."""
     known = values[~np.isnan(values)]
-    missing = float(1 - len(known) / max(1, len(values)))
     if len(known) == 0:
         return Column(kind, importance, missing, None, None, None, (), None, None, np.nan)
     if kind.kind == CATEGORY:
@@ -92,7 +96,7 @@ def describe_column(
         middle = float(counts.argmax())
         typical = show_value(middle, kind)
         return Column(kind, importance, missing, None, None, None, (), choices, typical, middle)
-    return describe_scale(kind, known, importance, missing, are_exact)
+    return describe_scale(kind, known, importance, missing, may_choose)
 
 
 def describe_scale(
@@ -100,16 +104,14 @@ def describe_scale(
     known: NDArray[np.float64],
     importance: float,
     missing: float,
-    are_exact: bool,
+    may_choose: bool,
 ) -> Column:
     """A column of numbers, dates or durations."""
     unit = DAY if kind.kind in (DATE, DURATION) else 1.0
     step = find_step(known / unit, kind.kind)
-    if not are_exact:
-        known = np.round(known / (unit * step)) * (unit * step)
     distinct, counts = np.unique(known, return_counts=True)
     choices = None
-    if are_exact and len(distinct) <= MOST_CHOICES and kind.kind not in (DATE, DURATION):
+    if may_choose and len(distinct) <= MOST_CHOICES and kind.kind not in (DATE, DURATION):
         choices = tuple(
             Choice(show_value(tidy(value), kind), float(count / len(known)))
             for value, count in zip(distinct.tolist(), counts.tolist(), strict=True)
@@ -121,10 +123,24 @@ def describe_scale(
     )
     middle = tidy(levels[MARKS.index(0.5)])
     if choices is None:  # no more digits than a reader of a typical value wants
-        middle = tidy(np.round(middle / (FINE * unit * step)) * (FINE * unit * step))
+        fine = unit * step * (1.0 if kind.kind == DATE else FINE)
+        middle = tidy(np.round(middle / fine) * fine)
     low, high = (show_value(tidy(end), kind) for end in (distinct[0], distinct[-1]))
     typical = show_value(middle, kind)
     return Column(kind, importance, missing, low, high, step, marks, choices, typical, middle)
+
+
+def round_ends(column: Column) -> Column:
+    """The column with ends and marks that do not look more exact than bins are."""
+    if column.step is None or column.kind.kind == DATE:
+        return column
+    fine = FINE * column.step
+
+    def near(value: Value) -> Value:
+        return value if not isinstance(value, float) else tidy(round(value / fine) * fine)
+
+    marks = tuple(Mark(mark.level, near(mark.value)) for mark in column.marks)
+    return column._replace(low=near(column.low), high=near(column.high), marks=marks)
 
 
 def decode(model: Model, column: int) -> NDArray[np.float64]:
@@ -139,18 +155,54 @@ def decode(model: Model, column: int) -> NDArray[np.float64]:
 
 
 def find_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A value for each bin: its middle; at the ends, as far out as the next bin is wide."""
+    """A value for each bin: the one it stands for if edges tell it, else its middle."""
     if len(edges) == 0:
         return np.array([np.nan])  # one value only, which no edge tells
     if len(edges) == 1:
         return np.array([edges[0] - 0.5, edges[0] + 0.5])
+    values = reflect(edges)
+    if values is not None:
+        return values
     between = edges[:-1] / 2 + edges[1:] / 2
     first, last = edges[1] - edges[0], edges[-1] - edges[-2]
     return np.concatenate([[edges[0] - first / 2], between, [edges[-1] + last / 2]])
 
 
+def reflect(edges: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Values v with edges halfway between them, from v[i + 1] = 2 edges[i] - v[i].
+
+    The first of them must keep each v[i] below edges[i]; it is the roundest number that does.
+    None if there is no such number: then bins hold more than one value.
+    """
+    at_zero = np.zeros(len(edges) + 1)  # the values if the first were 0
+    for i, edge in enumerate(edges):
+        at_zero[i + 1] = 2 * edge - at_zero[i]
+    room = edges - at_zero[:-1]
+    most, least = room[::2].min(), -room[1::2].min()
+    if not np.isfinite(at_zero).all() or least >= most:
+        return None
+    sign = np.where(np.arange(len(at_zero)) % 2, -1.0, 1.0)
+    values = at_zero + sign * find_roundest(least, most)
+    digits = 10 - int(np.ceil(np.log10(edges[-1] - edges[0])))
+    for found in (np.round(values, min(digits, 300)), values):
+        if (found[:-1] <= edges).all() and (found[1:] > edges).all():
+            return found
+    return None
+
+
+def find_roundest(low: float, high: float) -> float:
+    """The number of fewest decimals strictly between two others, the one nearest their middle."""
+    middle = low / 2 + high / 2
+    for decimals in range(-int(np.log10(max(1.0, abs(middle)))) - 1, 15):
+        unit = 10.0**-decimals
+        number = float(np.round(middle / unit) * unit)
+        if low < number < high:
+            return number
+    return middle
+
+
 def is_regular(edges: NDArray[np.float64]) -> bool:
-    """Whether edges are evenly spaced, as between whole numbers: middles are then the values."""
+    """Whether edges are evenly spaced, as between whole numbers: they then tell the values."""
     if len(edges) == 1:
         return bool(np.mod(2 * edges[0], 2) == 1)
     widths = np.diff(edges)
