@@ -119,6 +119,62 @@ def test_a_slider_moves_the_curve(browser, page, start_server):
     assert browser.complaints() == []
 
 
+def test_the_mouse_drags_a_slider(browser, page):
+    look_at(browser, page)
+    before, sentence = browser.run(CURVES), browser.run(SENTENCES)
+    x, y, width = browser.run(
+        "(s => { s.scrollIntoView({block: 'center'}); const box = s.getBoundingClientRect();"
+        " return [box.x, box.y + box.height / 2, box.width]; })"
+        f"(document.querySelector({slider('bili')!r}))"
+    )
+    place = browser.run(
+        f"(s => (s.value - s.min) / (s.max - s.min))(document.querySelector({slider('bili')!r}))"
+    )
+    start = x + 8 + place * (width - 16)
+
+    def drag():
+        browser.point("mouseMoved", start, y)
+        browser.point("mousePressed", start, y, button="left", clickCount=1)
+        for step in range(1, 11):
+            browser.point("mouseMoved", start + step * 0.07 * width, y, button="left")
+        browser.point("mouseReleased", start + 0.7 * width, y, button="left", clickCount=1)
+
+    change(browser, drag)
+    value = browser.run(f"Number(document.querySelector({slider('bili')!r}).value)")
+    assert value > 15
+    assert browser.run(CURVES) != before
+    assert browser.run(SENTENCES) != sentence
+
+
+def test_the_last_of_many_moves_wins(browser, page):
+    moves = (
+        "(s => { for (let k = 1; k <= 25; k++) {"
+        " s.value = k; s.dispatchEvent(new Event('input')); } })"
+        f"(document.querySelector({slider('bili')!r}))"
+    )
+    look_at(browser, page)
+    browser.run(moves)
+    link = browser.run("location.href")
+    look_at(browser, link)
+    expected = browser.run(CURVES)
+    look_at(browser, page)
+    assert browser.run(CURVES) != expected
+    browser.run(moves)
+    browser.wait(
+        f"JSON.stringify({CURVES}) === {json.dumps(json.dumps(expected, separators=(',', ':')))}"
+    )
+    assert browser.run(DRAWN) < 10
+    assert browser.complaints() == []
+
+
+def test_the_link_can_be_copied(browser, page):
+    look_at(browser, page)
+    assert browser.run("location.hash") == ""
+    browser.click("#copy")
+    browser.wait("copied.textContent !== ''")
+    assert len(browser.run("location.hash")) > 20
+
+
 def test_the_keys_reach_and_move_everything(browser, page):
     look_at(browser, page)
     seen = []
