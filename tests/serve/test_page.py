@@ -250,6 +250,22 @@ def test_two_subjects_stand_side_by_side(browser, page):
     assert browser.complaints() == []
 
 
+def test_the_picture_stays_in_sight_and_in_its_place(browser, page):
+    look_at(browser, page, width=1280, height=900)
+    change(browser, lambda: browser.click("#compare"))
+    where = "(id => document.getElementById(id).getBoundingClientRect())"
+    browser.run("window.scrollTo(0, 500)")
+    browser.settle()
+    assert browser.run(f"{where}('curves').top") > 0
+    browser.run("window.scrollTo(0, document.body.scrollHeight)")
+    browser.settle()
+    assert browser.run(f"{where}('results').bottom <= {where}('speaking').top")
+    look_at(browser, page, **PHONE)
+    browser.run("window.scrollTo(0, 900)")
+    browser.settle()
+    assert 0 <= browser.run(f"{where}('curves').top") < 40
+
+
 def test_the_link_restores_the_state(browser, page):
     look_at(browser, page)
     change(browser, lambda: browser.click("#compare"))

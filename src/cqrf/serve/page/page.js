@@ -179,7 +179,7 @@
       first.append(button);
       const weight = element("td", { class: "number weight" });
       const bar = element("span", { class: "weight-bar" });
-      bar.style.width = `${(3.5 * each.weight) / most}rem`;
+      bar.style.width = `${(3 * each.weight) / most}rem`;
       weight.append(bar, element("span", {}, percent(each.weight)));
       tr.append(first, weight, element("td", { class: "number" }, say(each.time)),
         element("td", {}, each.event ? "event" : model.censoring === "left" ? "before" : "censored"),
