@@ -22,7 +22,7 @@ import pandas as pd
 
 from cqrf import CensoredQuantileForest, censored
 
-ROWS, COLUMNS, TREES, BAG = 10_000, 20, 500, 5
+ROWS, COLUMNS, TREES, BAG = 10_000, 20, 500, 2
 ASKED = 300
 CONNECTIONS = 16
 

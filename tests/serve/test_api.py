@@ -183,6 +183,14 @@ def test_a_body_sent_in_pieces_has_the_same_limit(served, start_server, make_cli
         assert b"2,000 bytes" in content
 
 
+def test_a_body_that_claims_to_be_huge_is_not_waited_for(client):
+    for size in ("99999999999999", "1" * 18):
+        headers = {**JSON, "Content-Length": size}
+        status, _, content = client.ask("POST", "/predict", b"", **headers)
+        assert status == 413
+        assert b"1,000,000 bytes" in content
+
+
 def test_what_is_not_said_to_be_json_is_refused(client):
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         status, _, content = client.ask("POST", "/predict", b"{}", **{"Content-Type": kind})
@@ -261,9 +269,11 @@ def test_what_breaks_tells_nothing_of_itself(served, rows, start_server, make_cl
 
     monkeypatch.setattr("cqrf.serve.app.predict_rows", fail)
     with start_server(make_app(served)) as address:
-        status, found = make_client(address).post("/predict", {"rows": rows})
+        body = json.dumps({"rows": rows}).encode()
+        status, headers, content = make_client(address).ask("POST", "/predict", body, **JSON)
         assert status == 500
-        assert "secret" not in json.dumps(found)
+        assert b"secret" not in content
+        assert "content-security-policy" in headers
 
 
 def test_the_same_answer_from_many_threads(client, rows):

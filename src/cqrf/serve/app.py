@@ -51,8 +51,8 @@ def make_app(
     hosts: Sequence[str] = (),
     any_address: bool = False,
     n_jobs: int | None = -1,
-) -> FastAPI:
-    """The application.
+) -> Guard:
+    """The application, with the guard before it.
 
     Parameters
     ----------
@@ -88,8 +88,7 @@ def make_app(
         return PlainJson(document)
 
     allowed = {*LOCAL, *(host.lower() for host in hosts)}
-    app.add_middleware(Guard, hosts=allowed, any_address=any_address, max_bytes=limits.bytes)
-    return app
+    return Guard(app, hosts=allowed, any_address=any_address, max_bytes=limits.bytes)
 
 
 class Threads:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import sys
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
@@ -108,13 +109,12 @@ class Guard:
 
     async def read_body(self, headers: Headers, receive: Receive) -> bytes | PlainJson | None:
         """The whole body; a refusal if it is too large, None if the sender has gone."""
-        stated = headers.get("content-length", "0")
+        text = headers.get("content-length", "0")
+        stated = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else sys.maxsize
         parts: list[bytes] = []
-        size, more = 0, True
-        too_large = not stated.isdigit() or int(stated) > self.max_bytes
-        if stated.isdigit() and int(stated) > DRAINED * self.max_bytes:
-            more = False
-        while more and size <= DRAINED * self.max_bytes:
+        too_large, patience = stated > self.max_bytes, DRAINED * self.max_bytes
+        size, more = 0, stated <= patience
+        while more and size <= patience:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
@@ -127,8 +127,8 @@ class Guard:
                 parts.append(part)
             more = message.get("more_body", False)
         if too_large:
-            text = f"the body has more than {self.max_bytes:,} bytes: send fewer rows at a time."
-            return refuse(413, [Problem(text)], {"Connection": "close"})
+            said = f"the body has more than {self.max_bytes:,} bytes: send fewer rows at a time."
+            return refuse(413, [Problem(said)], {"Connection": "close"})
         return b"".join(parts)
 
 

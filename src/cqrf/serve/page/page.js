@@ -47,7 +47,6 @@
     show(state.subjects);
     const both = state.subjects.length > 1;
     document.body.classList.toggle("both", both);
-    byId("compare").setAttribute("aria-pressed", String(both));
     byId("compare").textContent = both ? "Remove the second subject" : "Compare with a second subject";
     starts.forEach((start, side) => start(state.subjects[side]));
     if (isMoved) history.replaceState(null, "", writeLink(state, model.fingerprint));
