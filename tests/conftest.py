@@ -7,9 +7,11 @@ the variable when it is imported, so it is set here first; workers and subproces
 
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "cqrf"
@@ -35,3 +37,18 @@ settings.register_profile(
     "cqrf", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True
 )
 settings.load_profile("cqrf")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = shutil.which("chromium")
+    if program is None:
+        reason = "there is no chromium on this machine (apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from browser import Browser
+
+    opened = Browser(program)
+    yield opened
+    opened.close()

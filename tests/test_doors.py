@@ -35,7 +35,10 @@ def test_the_demo_prints_a_table_and_leaves_a_report(tmp_path):
     assert f"The report, for a browser: {left['pbc_report.html']}" in run.stdout
     assert left["pbc_report.html"].stat().st_size > 100_000
     assert CensoredQuantileForest.load(left["pbc.cqrf"]).n_features_in_ == 17
-    assert "cqrf predict demo/pbc.cqrf" in run.stdout.rstrip().splitlines()[-1]
+    predict, serve = run.stdout.rstrip().splitlines()[-2:]
+    assert "cqrf predict demo/pbc.cqrf" in predict
+    assert serve.startswith("Try next: ")
+    assert serve.endswith("cqrf serve demo/pbc.cqrf --data demo/pbc.csv --id id")
 
 
 def test_the_recorded_session_is_what_the_commands_say():

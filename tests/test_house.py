@@ -44,7 +44,7 @@ JOINERS = (
     "tuning",
     "inspection",
 )  # import rooms, and no door
-DOORS = ("plots", "datasets", "demo", "cli", "report", "study", "dask")
+DOORS = ("plots", "datasets", "demo", "cli", "report", "serve", "study", "dask")
 
 HEAVY = ("numba", "sklearn", "pandas", "matplotlib")
 

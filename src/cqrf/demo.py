@@ -112,15 +112,18 @@ def _report(folder: Path) -> None:
     data.write_bytes(files("cqrf.datasets").joinpath("pbc.csv").read_bytes())
     roles = Roles("time", "status", "2", ignore=("id",))
     print(
-        f"\n$ cqrf fit {data} --time time --event status --event-value 2 --ignore id -o {model}",
+        f"\n$ cqrf fit {data} --time time --event status --event-value 2 --ignore id "
+        f"--set bag_size=2 -o {model}",
         flush=True,
     )
-    fit_file(str(data), roles, model, {"n_jobs": -1, "random_state": 0}, as_json=False)
+    settings = {"n_jobs": -1, "random_state": 0, "bag_size": 2}
+    fit_file(str(data), roles, model, settings, as_json=False)
     print(f"\n$ cqrf report {model} {data} --id id -o {page}", flush=True)
     report_file(str(model), str(data), page, {}, title="PBC trial", id_column="id", n_jobs=-1)
     print(f"\nThe report, for a browser: {page.resolve()}")
     program = "cqrf" if shutil.which("cqrf") else Path(sys.executable).with_name("cqrf")
-    print(f"Try next: {program} predict {model} {data} -q .1,.25 --survival 365,1825 --id id")
+    print(f"Predict:  {program} predict {model} {data} -q .1,.25 --survival 365,1825 --id id")
+    print(f"Try next: {program} serve {model} --data {data} --id id")
 
 
 if __name__ == "__main__":

@@ -1,55 +1,20 @@
 """The page in a browser: it opens without a complaint, answers keys and clicks, fits a phone."""
 
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from browser import CONTRAST, READABLE
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.report import write_report
 
-PROGRAM = shutil.which("chromium")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NAME = "<script>window.harmed = 1</script>"
 LABEL = '"><img src=x onerror="window.harmed = 1">'
 PHONE = {"width": 360, "height": 740}
-READABLE = 4.5  # contrast of text that WCAG asks for
-
-# Contrast of an element's text with what is behind it.
-CONTRAST = """
-(selector => {
-  const rgb = text => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
-    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = node => {
-    const color = rgb(getComputedStyle(node).backgroundColor);
-    return color.length === 4 && color[3] === 0 ? behind(node.parentElement) : color;
-  };
-  const node = document.querySelector(selector);
-  const style = getComputedStyle(node);
-  const ink = light(rgb(node.namespaceURI.includes("svg") ? style.fill : style.color));
-  const paper = light(behind(node.closest("svg") ? node.closest("div") : node));
-  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-})(%r)
-"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if PROGRAM is None:
-        reason = "there is no chromium on this machine (apt-get install chromium)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from browser import Browser
-
-    opened = Browser(PROGRAM)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

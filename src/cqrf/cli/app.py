@@ -252,6 +252,57 @@ def report(
 
 
 @app.command()
+def serve(
+    model: Model,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Table of rows to start from; training rows are shown."),
+    ] = None,
+    time: KeptTime = None,
+    event: Event = None,
+    event_value: EventValue = None,
+    entry: Entry = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column of the table that names its rows.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine's own see it.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0 is any that is free.")
+    ] = 8000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="Name by which it may be called; may be repeated."),
+    ] = None,
+    max_rows: Annotated[int, typer.Option(min=1, help="Most rows of one request.")] = 1000,
+    max_bytes: Annotated[
+        int, typer.Option(min=1000, help="Most bytes of one request.")
+    ] = 1_000_000,
+    jobs: Jobs = -1,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Serve a model as a page for what-if questions and as a JSON API, until Ctrl-C."""
+    with plainly():
+        from cqrf.cli.serving import serve_file
+        from cqrf.serve.app import MAX_ANSWERS
+        from cqrf.serve.schema import Limits
+
+        serve_file(
+            model,
+            data,
+            {"time": time, "event": event, "event_value": event_value, "entry": entry},
+            id_column=id_column,
+            host=host,
+            port=port,
+            hosts=allow_host or [],
+            limits=Limits(rows=max_rows, bytes=max_bytes, answers=max(max_rows, MAX_ANSWERS)),
+            n_jobs=jobs,
+            opens=opens,
+        )
+
+
+@app.command()
 def demo(
     folder: Annotated[Path, typer.Option(help="Where to put the files.")] = Path("demo"),
 ) -> None:

@@ -15,7 +15,13 @@ import typer
 
 WRONG = 2  # bad arguments, data or files
 STOPPED = 130  # Ctrl-C
-EXTRAS = {"pyarrow": "cli", "narwhals": "cli", "matplotlib": "plots"}
+EXTRAS = {
+    "pyarrow": "cli",
+    "narwhals": "cli",
+    "matplotlib": "plots",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+}
 
 
 def say(text: str) -> None:

@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-KEYS = {"Enter": 13, "ArrowDown": 40, "ArrowRight": 39, "Tab": 9, "Escape": 27}
+KEYS = {"Enter": 13, "Space": 32, "ArrowDown": 40, "ArrowRight": 39, "Tab": 9, "Escape": 27}
+TEXTS = {"Enter": "\r", "Space": " "}
 PATIENCE = 60.0  # seconds for an answer
 FLAGS = (
     "--headless=new",
@@ -28,6 +29,27 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+
+READABLE = 4.5  # contrast of text that WCAG asks for
+
+# Contrast of an element's text with what is behind it.
+CONTRAST = """
+(selector => {
+  const rgb = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = node => {
+    const color = rgb(getComputedStyle(node).backgroundColor);
+    return color.length === 4 && color[3] === 0 ? behind(node.parentElement) : color;
+  };
+  const node = document.querySelector(selector);
+  const style = getComputedStyle(node);
+  const ink = light(rgb(node.namespaceURI.includes("svg") ? style.fill : style.color));
+  const paper = light(behind(node.closest("svg") ? node.closest("div") : node));
+  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+})(%r)
+"""
 
 
 class Browser:
@@ -107,8 +129,8 @@ class Browser:
             raise RuntimeError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
 
-    def open(self, path, width=1200, height=900, scheme="light"):
-        """Open a file, and wait until it is drawn."""
+    def open(self, place, width=1200, height=900, scheme="light"):
+        """Open a file or an address, and wait until it is drawn."""
         self.events.clear()
         self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -120,12 +142,17 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media="", features=features)
         self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=Path(path).as_uri())
-        until = time.monotonic() + PATIENCE
-        while not self.run("location.protocol === 'file:' && document.readyState === 'complete'"):
-            assert time.monotonic() < until, "the page does not load"
-            time.sleep(0.02)
+        is_address = str(place).startswith("http")
+        self.call("Page.navigate", url=place if is_address else Path(place).as_uri())
+        self.wait("location.protocol !== 'about:' && document.readyState === 'complete'")
         self.settle()
+
+    def wait(self, condition):
+        """Wait until an expression in the page is true."""
+        until = time.monotonic() + PATIENCE
+        while not self.run(condition):
+            assert time.monotonic() < until, f"never true: {condition}"
+            time.sleep(0.02)
 
     def settle(self):
         """Wait until what has changed is drawn."""
@@ -164,13 +191,12 @@ class Browser:
     def press(self, key):
         """Press and release a key."""
         code = KEYS[key]
-        text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
-            more = text if kind == "keyDown" else {}
+            more = {"text": TEXTS[key]} if key in TEXTS and kind == "keyDown" else {}
             self.call(
                 "Input.dispatchKeyEvent",
                 type=kind,
-                key=key,
+                key=TEXTS.get(key, key).replace("\r", "Enter"),
                 code=key,
                 windowsVirtualKeyCode=code,
                 **more,

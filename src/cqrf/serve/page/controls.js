@@ -1,0 +1,152 @@
+/* Controls: one for each column and subject, of the kind that fits the column. */
+
+const NAMES = ["A", "B"];
+const MOST_OPEN = 12;  // columns that are not folded away
+let made = 0;
+
+/* Build the controls; `change(side, column, value)` is told what was moved. */
+function makeControls(model, change) {
+  const columns = model.columns.map((column, i) => ({ ...column, i }));
+  columns.sort((one, two) => two.importance - one.importance);
+  const shows = [];
+  const folded = document.getElementById("rest");
+  columns.forEach((column, place) => {
+    const block = element("div", { class: "column", role: "group" });
+    const name = element("h3", { id: `name${column.i}`, dir: "auto" }, column.name);
+    name.title = column.name;
+    block.setAttribute("aria-labelledby", name.id);
+    const share = element("span", { class: "quiet" }, sayImportance(column.importance));
+    const head = element("div", { class: "head" });
+    head.append(name, share);
+    const sides = element("div", { class: "sides" });
+    block.append(head, sides);
+    const controls = NAMES.map((_, side) => makeControl(column, side, (value) => change(side, column.i, value)));
+    sides.append(...controls.map(({ host }) => host));
+    (place < MOST_OPEN ? document.getElementById("columns") : folded.querySelector("div")).append(block);
+    shows.push((subjects) => {
+      controls.forEach((control, side) => {
+        control.host.hidden = side >= subjects.length;
+        if (side < subjects.length) control.show(subjects[side].values[column.i]);
+      });
+      const differs = subjects.length > 1 && subjects[0].values[column.i] !== subjects[1].values[column.i];
+      block.classList.toggle("differs", differs);
+    });
+  });
+  const more = columns.length - MOST_OPEN;
+  folded.hidden = more <= 0;
+  folded.querySelector("summary").textContent = `${more} more, which matter less`;
+  return (subjects) => shows.forEach((show) => show(subjects));
+}
+
+function sayImportance(share) {
+  return share > 0 ? `weighs ${percent(share)}` : "not looked at";
+}
+
+function makeControl(column, side, change) {
+  const host = element("div", { class: `side side${NAMES[side]}` });
+  host.append(element("span", { class: "badge", "aria-hidden": "true" }, NAMES[side]));
+  const label = `${column.name}, subject ${NAMES[side]}`;
+  if (column.choices) return { host, show: makeChoice(host, column, label, change) };
+  if (column.low === null || column.low === column.high) {
+    host.append(element("span", { class: "quiet" }, "the same in all training rows: it changes nothing"));
+    return { host, show: () => {} };
+  }
+  return { host, show: makeScale(host, column, label, change) };
+}
+
+/* A value among a few. */
+function makeChoice(host, column, label, change) {
+  const select = element("select", { "aria-label": label });
+  const options = [...column.choices.map(({ value, share }) => [value, `${sayPlain(value)} (${percent(share)})`]),
+    [null, column.missing ? `missing (${percent(column.missing)} of all rows)` : "missing"]];
+  const fill = () => select.replaceChildren(...options.map(([, text], k) => element("option", { value: k }, text)));
+  fill();
+  select.addEventListener("change", () => change(options[select.selectedIndex][0]));
+  host.append(select);
+  return (value) => {
+    let at = options.findIndex(([each]) => each === value);
+    if (at < 0) {
+      at = options.push([value, `${sayPlain(value)} (not in the training rows)`]) - 1;
+      fill();
+    }
+    select.selectedIndex = at;
+  };
+}
+
+/* A slider with the quantiles of the data marked, a box for the exact value, and missing. */
+function makeScale(host, column, label, change) {
+  const isDate = column.kind === "date";
+  const number = (value) => (isDate ? toDays(value) : value);
+  const value = (place) => (isDate ? fromDays(place) : Number(place.toFixed(decimals)));
+  const step = column.step, decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const low = Math.floor(number(column.low) / step + 1e-9) * step;
+  const high = Math.ceil(number(column.high) / step - 1e-9) * step;
+  const slider = element("input", { type: "range", min: low, max: high, step, "aria-label": label });
+  const box = element("input", isDate ? { type: "date" } : { type: "number", step: "any" });
+  box.setAttribute("aria-label", `${label}, exact value`);
+  const id = `missing${made++}`;
+  const missing = element("input", { type: "checkbox", id });
+  const gone = element("label", { class: "gone", for: id }, "missing");
+  gone.prepend(missing);
+  missing.setAttribute("aria-label", `${label}, missing`);
+  const marks = element("div", { class: "marks", "aria-hidden": "true" });
+  const place = (node, at) => { node.style.left = `calc(8px + (100% - 16px) * ${(at - low) / (high - low)})`; };
+  const middle = element("span", { class: "middle" });
+  const [, first, , third] = column.quantiles.map((mark) => number(mark.value));
+  place(middle, first);
+  middle.style.width = `calc((100% - 16px) * ${(third - first) / (high - low)})`;
+  marks.append(middle);
+  for (const { level, value: at } of column.quantiles) {
+    const mark = element("span", { class: level === 0.5 ? "mark median" : "mark" });
+    place(mark, number(at));
+    marks.append(mark);
+  }
+  const scale = element("div", { class: "scale" });
+  scale.title = "Marks: " + column.quantiles.map((mark) => `${percent(mark.level)} ${sayCell(mark.value, column)}`).join(", ");
+  const ends = element("div", { class: "ends quiet", "aria-hidden": "true" });
+  ends.append(element("span", {}, sayCell(column.low, column)), element("span", {}, sayCell(column.high, column)));
+  scale.append(slider, marks, ends);
+  const beyond = element("span", { class: "beyond note", role: "note" });
+  const line = element("div", { class: "line-of-box" });
+  line.append(box);
+  if (column.kind === "duration") line.append(element("span", { class: "quiet" }, "days"));
+  line.append(gone);
+  host.append(line, scale, beyond);
+  let kept = column.typical;
+  slider.addEventListener("input", () => change(value(Number(slider.value))));
+  box.addEventListener("input", () => {
+    const typed = isDate ? (box.value || null) : box.value === "" ? null : Number(box.value);
+    if (typed === null || !isValue(typed, column)) return;
+    change(typed, box);
+  });
+  box.addEventListener("blur", () => show(kept, true));
+  missing.addEventListener("change", () => change(missing.checked ? null : kept));
+  function show(now, force = false) {
+    const isMissing = now === null;
+    missing.checked = isMissing && !force;
+    slider.disabled = box.disabled = missing.checked;
+    host.classList.toggle("is-missing", missing.checked);
+    if (!isMissing) {
+      kept = now;
+      slider.value = number(now);
+      slider.setAttribute("aria-valuetext", sayCell(now, column));
+      if (force || document.activeElement !== box) {
+        box.value = isDate ? now.slice(0, 10) : Number(now.toPrecision(5));
+      }
+    }
+    const outside = !isMissing && (number(now) < number(column.low) || number(now) > number(column.high));
+    beyond.textContent = outside ? "outside of what the forest has seen" : "";
+  }
+  return (now) => show(now);
+}
+
+function sayPlain(value) {
+  return typeof value === "number" ? minus(String(value)) : String(value);
+}
+
+/* A value of a column in few characters. */
+function sayCell(value, { kind }) {
+  if (value === null) return "missing";
+  if (kind === "date") return value.slice(0, 10);
+  return typeof value === "number" ? say(value) : value;
+}

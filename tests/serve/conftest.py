@@ -1,0 +1,167 @@
+"""A small table of every kind of column, a forest on it, and a server for any forest."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import uvicorn
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.serve.app import make_app
+from cqrf.serve.served import prepare, read_data
+
+SETTINGS = {"n_estimators": 40, "bag_size": 2, "random_state": 0}
+
+
+def make_frame(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 9, n).round(1),
+            "colour": rng.choice(["red", "green", "blue"], n),
+            "treated": rng.choice([0.0, 1.0], n),
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "stay": pd.to_timedelta(rng.integers(1, 400, n), "h"),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "age"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame
+
+
+def make_target(frame, seed=1):
+    rng = np.random.default_rng(seed)
+    risk = np.exp((frame["age"].fillna(50) - 50) / 9 + (frame["colour"] == "red"))
+    latent = rng.exponential(300 / risk).round(1) + 1
+    ends = rng.uniform(50, 400, len(frame)).round(1)
+    return censored(np.minimum(latent, ends), latent <= ends)
+
+
+@pytest.fixture(scope="session")
+def frame():
+    return make_frame()
+
+
+@pytest.fixture(scope="session")
+def target(frame):
+    return make_target(frame)
+
+
+@pytest.fixture(scope="session")
+def forest(frame, target):
+    forest = CensoredQuantileForest(**SETTINGS).fit(frame, target)
+    forest.notes_ = {"time": "days", "source": "patients.csv"}
+    return forest
+
+
+@pytest.fixture(scope="session")
+def served(forest, frame, target):
+    """The forest with its training table."""
+    labels = [f"p{i}" for i in range(len(frame))]
+    return prepare(forest, "m.cqrf", read_data(forest, frame, target, labels, "patients.csv"))
+
+
+@pytest.fixture(scope="session")
+def alone(forest):
+    """The forest without a table."""
+    return prepare(forest, "m.cqrf")
+
+
+@contextlib.contextmanager
+def running(app):
+    """The address of a server of the app, on the loopback."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class Client:
+    """Plain requests to a server."""
+
+    def __init__(self, address):
+        self.address = address.removeprefix("http://")
+
+    def ask(self, method, path, body=None, **headers):
+        """Status, headers and bytes."""
+        connection = http.client.HTTPConnection(self.address, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def get(self, path):
+        """Status and JSON."""
+        status, _, content = self.ask("GET", path)
+        return status, read_strictly(content)
+
+    def post(self, path, question):
+        """Status and JSON of a question in JSON, or in bytes."""
+        body = question if isinstance(question, bytes) else json.dumps(question).encode()
+        status, _, content = self.ask("POST", path, body, **{"Content-Type": "application/json"})
+        return status, read_strictly(content)
+
+
+def read_strictly(content):
+    """JSON without NaN or infinity."""
+
+    def refuse(name):
+        raise AssertionError(f"the answer holds {name}")
+
+    return json.loads(content, parse_constant=refuse)
+
+
+@pytest.fixture(scope="session")
+def start_server():
+    return running
+
+
+@pytest.fixture(scope="session")
+def client(served):
+    with running(make_app(served)) as address:
+        yield Client(address)
+
+
+@pytest.fixture(scope="session")
+def lone_client(alone):
+    with running(make_app(alone)) as address:
+        yield Client(address)
+
+
+@pytest.fixture(scope="session")
+def make_client():
+    return Client
+
+
+@pytest.fixture
+def rows(frame):
+    """Some rows of the table as JSON has them."""
+    return [to_json(row) for _, row in frame.head(6).iterrows()]
+
+
+def to_json(row):
+    stay = row["stay"] / pd.Timedelta(days=1)
+    return {
+        "age": None if np.isnan(row["age"]) else row["age"],
+        "colour": row["colour"],
+        "treated": row["treated"],
+        "seen": row["seen"].isoformat(),
+        "stay": stay,
+    }

@@ -1,0 +1,98 @@
+"""Columns: ranges, quantiles and typical values, from bins and from the table."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cqrf import CensoredQuantileForest
+from cqrf.binning import column_edges, encode
+from cqrf.serve.columns import describe_columns, find_middles, find_step, is_regular
+from cqrf.serve.served import prepare
+
+
+def by_name(served):
+    return {column.kind.name: column for column in served.columns}
+
+
+def test_the_training_table_gives_exact_ranges_and_quantiles(served, frame):
+    columns = by_name(served)
+    age = frame["age"].dropna()
+    assert (columns["age"].low, columns["age"].high) == (age.min(), age.max())
+    for mark in columns["age"].marks:
+        assert mark.value in set(age)
+        assert (age <= mark.value).mean() >= mark.level
+        assert (age < mark.value).mean() < mark.level
+    assert columns["age"].missing == pytest.approx(frame["age"].isna().mean())
+    assert columns["age"].typical == pytest.approx(age.median(), abs=0.5)
+    colours = frame["colour"].value_counts(normalize=True)
+    assert {c.value: c.share for c in columns["colour"].choices} == pytest.approx(dict(colours))
+    assert columns["colour"].typical == colours.index[0]
+    assert columns["seen"].typical == frame["seen"].quantile(0.5, "lower").date().isoformat()
+    assert columns["seen"].low == frame["seen"].min().date().isoformat()
+    assert columns["stay"].high == pytest.approx(frame["stay"].max().total_seconds() / 86400)
+
+
+def test_without_the_table_bins_tell_nearly_the_same(served, alone):
+    exact, rough = by_name(served), by_name(alone)
+    spread = exact["age"].high - exact["age"].low
+    assert rough["age"].low == pytest.approx(exact["age"].low, abs=0.1 * spread)
+    assert rough["age"].high == pytest.approx(exact["age"].high, abs=0.1 * spread)
+    for one, two in zip(rough["age"].marks, exact["age"].marks, strict=True):
+        assert one.value == pytest.approx(two.value, abs=0.05 * spread)
+    assert rough["colour"].choices == exact["colour"].choices
+    assert [choice.value for choice in rough["treated"].choices] == [0, 1]
+
+
+@given(
+    st.lists(st.integers(-300, 300), min_size=8, max_size=40, unique=True),
+    st.sampled_from([0.01, 0.5, 1, 10]),
+)
+def test_edges_between_all_values_tell_them(values, unit):
+    values = np.sort(np.array([*values, 1000, 1001, 1002])) * unit
+    edges = column_edges(values, 255)
+    found = find_middles(edges)
+    # Two neighbours one unit apart leave no other round number for the first value.
+    np.testing.assert_allclose(found, values, atol=1e-9)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=60, unique=True), st.integers(2, 10))
+def test_every_bin_holds_the_value_it_is_given(values, max_bins):
+    edges = column_edges(np.array(values), max_bins)
+    found = find_middles(edges)
+    codes = encode(found[:, np.newaxis], [edges])[0]
+    assert codes.tolist() == list(range(len(edges) + 1))
+
+
+def test_middles_of_whole_numbers_are_these():
+    np.testing.assert_allclose(find_middles(np.array([0.5])), [0, 1])
+    np.testing.assert_allclose(find_middles(np.array([1.5, 2.5, 3.5])), [1, 2, 3, 4])
+    assert is_regular(np.array([1.5, 2.5, 3.5]))
+    assert not is_regular(np.array([1.5, 2.5, 30.0]))
+    assert not is_regular(np.array([]))
+    assert not is_regular(np.array([17.0]))
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([0.3, 28.0], 0.1),
+        ([1.0, 4.0], 1.0),
+        ([289, 13862.4], 100.0),
+        ([0, 1e-3], 1e-5),
+        ([5, 5], 1),
+    ],
+)
+def test_steps_are_round(values, step):
+    assert find_step(np.array(values, dtype=float), "number") == pytest.approx(step)
+
+
+def test_columns_without_values_or_spread():
+    X = np.column_stack([np.arange(60.0), np.full(60, 3.0), np.full(60, np.nan)])
+    forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(X, np.arange(60.0) + 1)
+    moving, constant, empty = prepare(forest, "m").columns
+    assert moving.kind.name == "feature 0"
+    assert (constant.low, constant.typical, constant.missing) == (None, None, 0.0)
+    assert (empty.low, empty.typical, empty.missing) == (None, None, 1.0)
+    _, exact, _ = describe_columns(forest.model_, ["a", "b", "c"], forest.feature_importances_, X)
+    assert (exact.low, exact.high, exact.typical, exact.missing) == (3, 3, 3, 0.0)

@@ -1,0 +1,68 @@
+"""The OpenAPI document against the server: nothing undocumented, whatever is sent."""
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+
+from cqrf.serve.app import make_app
+
+EXAMPLES = 60
+OPERATIONS = [
+    ("POST", "/predict"),
+    ("POST", "/subjects"),
+    ("GET", "/model"),
+    ("GET", "/healthz"),
+    ("GET", "/rows"),
+    ("GET", "/rows/{row}"),
+]
+
+
+@pytest.fixture(scope="module")
+def api(served):
+    app = make_app(served, hosts=["testserver"])
+    return schemathesis.openapi.from_asgi("/openapi.json", app)
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_operation_holds_to_its_document(api, method, path, mode):
+    operation = api[path][method]
+    if mode is GenerationMode.NEGATIVE and path in ("/model", "/healthz"):
+        return  # nothing can be sent to these that is wrong
+    statuses = set()
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(case):
+        statuses.add(case.call_and_validate().status_code)
+
+    check()
+    assert statuses
+    if mode is GenerationMode.POSITIVE:
+        assert 200 in statuses or path == "/rows/{row}"
+    else:
+        assert statuses & {404, 422}
+
+
+def test_all_operations_are_tried(api):
+    found = [operation.ok() for operation in api.get_all_operations()]
+    assert {(each.method.upper(), each.path) for each in found} == set(OPERATIONS)
+
+
+def test_the_document_has_the_columns_of_the_model(client, frame):
+    found = client.get("/openapi.json")[1]
+    row = found["components"]["schemas"]["Row"]
+    assert list(row["properties"]) == list(frame.columns)
+    assert row["properties"]["colour"]["enum"] == ["blue", "green", "red", None]
+    assert row["required"] == list(frame.columns)
+    assert not row["additionalProperties"]
+    assert set(found["paths"]) == {
+        "/predict", "/subjects", "/model", "/healthz", "/rows", "/rows/{row}",
+    }  # fmt: skip
+    statuses = set(found["paths"]["/predict"]["post"]["responses"])
+    assert statuses == {"200", "400", "413", "415", "422", "503"}
+    example = found["components"]["schemas"]["Asked"]["example"]
+    assert client.post("/predict", example)[0] == 200
+    example = found["components"]["schemas"]["Compared"]["example"]
+    assert client.post("/subjects", example)[0] == 200
