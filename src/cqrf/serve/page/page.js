@@ -33,7 +33,7 @@
       isStale = false;
       try {
         const answer = await fetchJson("subjects", { subjects: state.subjects.map(({ values }) => byName(values)) });
-        if (!isStale) showAnswer(answer);
+        showAnswer(answer);
         if (byId("message").dataset.of === "answer") tell("");
       } catch (error) {
         byId("message").dataset.of = "answer";
