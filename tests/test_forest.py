@@ -12,6 +12,7 @@ from cqrf.forest import (
     Rows,
     Sampling,
     Trees,
+    draw_lots,
     draw_ranks,
     grow_forest,
     grow_trees,
@@ -115,9 +116,9 @@ def test_the_number_of_threads_changes_no_bit(weighted):
 def test_the_size_of_a_batch_changes_no_bit(monkeypatch):
     sizes, inner = [], forest_room.grow_trees
 
-    def record(rows, sampling, growing, seed, first, end):
-        sizes.append(end - first)
-        return inner(rows, sampling, growing, seed, first, end)
+    def record(rows, sampling, growing, lots):
+        sizes.append(len(lots.tree_seeds))
+        return inner(rows, sampling, growing, lots)
 
     monkeypatch.setattr(forest_room, "grow_trees", record)
     forests = []
@@ -237,7 +238,7 @@ def test_each_tree_is_given_its_own_rows(bootstrap, honest):
     # Clusters have more rows than are drawn of them, so that there is no room for all at first.
     cluster = np.random.default_rng(3).integers(0, 12, 150).astype(np.int32)
     sampling = Sampling(cluster, 12, 5, bootstrap, honest)
-    ranks, starts = draw_ranks(sampling, SEED, 2, 6)
+    ranks, starts = draw_ranks(sampling, draw_lots(sampling, SEED, 2, 6))
     assert starts[0] == 0
     assert starts[-1] == len(ranks)
     for k, tree in enumerate(range(2, 6)):
@@ -350,7 +351,9 @@ def test_the_leaf_half_of_an_honest_tree_never_chooses_a_split():
     sampling = make_sampling(order)
 
     def splits(rows, tree):
-        grown, _ = grow_trees(rows, sampling, make_growing(), SEED, tree, tree + 1)
+        grown, _ = grow_trees(
+            rows, sampling, make_growing(), draw_lots(sampling, SEED, tree, tree + 1)
+        )
         return [array.tolist() for array in grown[:5]]
 
     for tree in range(4):
@@ -394,7 +397,8 @@ def test_importance_is_the_sum_over_trees():
     rows, order = make_rows()
     rows.codes[3] = 7
     sampling, growing = make_sampling(order), make_growing()
-    gains = [grow_trees(rows, sampling, growing, SEED, t, t + 1)[1][0] for t in range(20)]
+    lots = [draw_lots(sampling, SEED, t, t + 1) for t in range(20)]
+    gains = [grow_trees(rows, sampling, growing, each)[1][0] for each in lots]
     found = grow_forest(rows, sampling, growing, 20, SEED, 1).importance
     np.testing.assert_allclose(found, sum(gains))
     assert (found[:3] > 0).all()

@@ -6,7 +6,7 @@ from lifelines import KaplanMeierFitter
 
 from cqrf import CensoredQuantileForest, censored, solve_quantiles
 from cqrf.datasets import make_aft
-from cqrf.forest import draw_ranks, in_bag_bits
+from cqrf.forest import draw_lots, draw_ranks, in_bag_bits
 from cqrf.metrics import quantile_loss
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
@@ -147,7 +147,7 @@ class TestGroups:
         forest = small(bootstrap=bootstrap).fit(data.X, data.y, groups=groups)
         sampling = forest.model_.sampling
         by_rank = groups[forest.model_.order]
-        ranks, starts = draw_ranks(sampling, 0, 0, 20)
+        ranks, starts = draw_ranks(sampling, draw_lots(sampling, 0, 0, 20))
         for k in range(20):
             split, leaf = (
                 ranks[starts[2 * k + part] : starts[2 * k + part + 1]] for part in range(2)

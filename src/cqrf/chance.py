@@ -35,8 +35,9 @@ mix = inlined(_mix)
 def derive(seed: ArrayLike, number: ArrayLike) -> NDArray[np.uint64]:
     """Seeds of the ``number``-th things that hang on ``seed``, for numbers or arrays of them."""
     seeds, numbers = np.asarray(seed, np.uint64), np.asarray(number, np.uint64)
-    with np.errstate(over="ignore"):
-        return np.asarray(_mix(_mix(seeds) ^ numbers), np.uint64)
+    # Arrays overflow in silence, single numbers do not.
+    mixed = _mix(_mix(np.atleast_1d(seeds)) ^ numbers)
+    return mixed if seeds.ndim or numbers.ndim else mixed[0]
 
 
 @inlined

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.chance import derive
 from cqrf.growing.labels import VARIANCE, read_labelling
-from cqrf.growing.sampling import cast_lots, draw_rows, draw_units
+from cqrf.growing.sampling import Lots, cast_lots, draw_rows, draw_units
 from cqrf.growing.tree import (
     CODE,
     FEATURE,
@@ -124,8 +123,9 @@ def grow_forest(
         rows = rows._replace(time=rows.time / power_of_two(np.abs(rows.time).max()))
     size = max(1, (sampling.size * len(rows.categorical)))
     batch = max(1, min(BATCH_WORK // size, n_trees // 16))
+    lots = draw_lots(sampling, seed, 0, n_trees)
     tasks = [
-        (rows, sampling, growing, seed, first, min(first + batch, n_trees))
+        (rows, sampling, growing, Lots(*(of_trees[first : first + batch] for of_trees in lots)))
         for first in range(0, n_trees, batch)
     ]
     batches: Iterable[Any] = in_threads(grow_trees, tasks, n_jobs)
@@ -148,36 +148,38 @@ def power_of_two(x: float) -> float:
 def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
     """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
     _, n_units, size, bootstrap, _, bag_size = sampling
-    lots = cast_lots(seed, 0, n_trees, n_units, bootstrap, bag_size)
+    *lots, _ = draw_lots(sampling, seed, 0, n_trees)
     bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
     _in_bag_bits(*lots, size, bootstrap, bag_size, np.empty(n_units, np.int32), bits)
     return bits
 
 
+def draw_lots(sampling: Sampling, seed: int, first: int, end: int) -> Lots:
+    """What trees ``first`` to ``end - 1`` of the forest that hangs on ``seed`` draw by."""
+    return cast_lots(seed, first, end, sampling.n_units, sampling.bootstrap, sampling.bag_size)
+
+
 def grow_trees(
-    rows: Rows, sampling: Sampling, growing: Growing, seed: int, first: int, end: int
+    rows: Rows, sampling: Sampling, growing: Growing, lots: Lots
 ) -> tuple[Trees, NDArray[np.float64]]:
-    """Trees ``first`` to ``end - 1``, and the gain of each feature in each of them."""
-    ranks, starts = draw_ranks(sampling, seed, first, end)
-    seeds = derive(derive(seed, np.arange(first, end)), 1)
-    return grow_drawn(rows, growing, sampling.honest, ranks, starts, seeds)
+    """The trees that draw by these lots, and the gain of each feature in each of them."""
+    ranks, starts = draw_ranks(sampling, lots)
+    return grow_drawn(rows, growing, sampling.honest, ranks, starts, lots.tree_seeds)
 
 
-def draw_ranks(
-    sampling: Sampling, seed: int, first: int, end: int
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Ranks that trees ``first`` to ``end - 1`` draw and where they start: see ``draw_rows``."""
+def draw_ranks(sampling: Sampling, lots: Lots) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Ranks that trees draw by these lots and where they start: see ``draw_rows``."""
     unit_of_row, n_units, size, bootstrap, honest, bag_size = sampling
-    lots = cast_lots(seed, first, end, n_units, bootstrap, bag_size)
+    n_trees = len(lots.tree_seeds)
     draws = np.empty(n_units, np.int32)
-    starts = np.empty(2 * (end - first) + 1, np.int64)
+    starts = np.empty(2 * n_trees + 1, np.int64)
 
     def draw(room: int) -> tuple[NDArray[np.uint32], int]:
         ranks, late = np.empty((2, room + 1), np.uint32)
         how = (size, bootstrap, honest, bag_size)
-        return ranks, draw_rows(*lots, *how, unit_of_row, draws, starts, ranks, late)
+        return ranks, draw_rows(*lots[:-1], *how, unit_of_row, draws, starts, ranks, late)
 
-    room = (end - first) * size
+    room = n_trees * size
     ranks, n_drawn = draw(room)
     if n_drawn > room:  # clusters of many rows
         ranks, n_drawn = draw(n_drawn)

@@ -28,6 +28,8 @@ class Lots(NamedTuple):
     keys: NDArray[np.uint64]
     bag_keys: NDArray[np.uint64]
     seeds: NDArray[np.uint64]
+    tree_seeds: NDArray[np.uint64]
+    """Not for draws: what a tree is grown by."""
 
 
 def cast_lots(
@@ -35,18 +37,22 @@ def cast_lots(
 ) -> Lots:
     """What trees ``first`` to ``end - 1`` of the forest that hangs on ``seed`` draw by."""
     trees = np.arange(first, end)
-    seeds = derive(derive(seed, trees), 0)
-    n_drawn_from = n_units if bag_size == 1 else n_units // 2
-    keys = permutation_keys(derive(seeds, int(bootstrap)), n_drawn_from)
-    bag_seeds = derive(derive(seed, BAGS), trees // bag_size)
-    return Lots(keys, permutation_keys(bag_seeds, n_units), derive(seeds, 0))
+    of_trees = derive(seed, trees)
+    seeds = derive(of_trees, 0)
+    if bag_size == 1:
+        keys = bag_keys = permutation_keys(derive(seeds, int(bootstrap)), n_units)
+    else:
+        keys = permutation_keys(derive(seeds, int(bootstrap)), n_units // 2)
+        bag_seeds = derive(derive(seed, BAGS), trees // bag_size)
+        bag_keys = permutation_keys(bag_seeds, n_units)
+    return Lots(keys, bag_keys, derive(seeds, 0), derive(of_trees, 1))
 
 
 def draw_for_tree(
     seed: int, tree: int, n_units: int, size: int, bootstrap: bool, honest: bool, bag_size: int
 ) -> NDArray[np.int32]:
     """How often a tree draws each unit; see :func:`draw_units`."""
-    lots = cast_lots(seed, tree, tree + 1, n_units, bootstrap, bag_size)
+    *lots, _ = cast_lots(seed, tree, tree + 1, n_units, bootstrap, bag_size)
     draws = np.empty(n_units, np.int32)
     _draw_units(*lots, 0, size, bootstrap, honest, bag_size, draws)
     return draws
@@ -96,31 +102,33 @@ def draw_rows(
 
     Those of tree k that choose its splits start at ``starts[2 * k]``, those that only fill its
     leaves behind them at ``starts[2 * k + 1]``; a tree that is not honest has none of these. A
-    row of unit -1 belongs to none and is never drawn. Once there is no room left in ``rows``, of
-    which one place stays free, or in ``late``, which is scratch, rows are only counted.
+    row of unit -1 belongs to none and is never drawn. ``rows``, and ``late``, which is scratch,
+    have room for one row more than they may receive: if there are more, they are only counted.
     """
-    room = min(rows.shape[0], late.shape[0]) - 1
-    begin = 0
+    room = rows.shape[0] - 1
+    at, n_lost = 0, 0
     starts[0] = 0
     for k in range(seeds.shape[0]):
         draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws)
-        n_split, n_leaf = 0, 0
+        n_late = 0
         for row in range(unit_of_row.shape[0]):
             unit = unit_of_row[row]
             count = 0 if unit < 0 else draws[unit]
             while True:
                 # Written to both, kept in one or none: a processor cannot guess which.
-                rows[min(begin + n_split, room)] = row
-                late[min(n_leaf, room)] = row
-                n_split += count > 0
-                n_leaf += count < 0
+                rows[at] = row
+                late[n_late] = row
+                at += count > 0
+                n_late += count < 0
+                if at + n_late > room:
+                    n_lost += at + n_late
+                    at, n_late = 0, 0
                 if -1 <= count <= 1:
                     break
                 count -= 1 if count > 0 else -1
-        starts[2 * k + 1] = begin + n_split
-        begin += n_split + n_leaf
-        starts[2 * k + 2] = begin
-        if begin <= room:
-            for i in range(n_leaf):
-                rows[begin - n_leaf + i] = late[i]
-    return begin
+        starts[2 * k + 1] = at
+        for i in range(n_late):
+            rows[at + i] = late[i]
+        at += n_late
+        starts[2 * k + 2] = at
+    return at + n_lost
