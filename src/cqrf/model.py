@@ -374,12 +374,25 @@ def number_units(counts: NDArray[np.bool_], groups: ArrayLike | None) -> NDArray
     if groups is None:
         units[counts] = np.arange(counts.sum())
         return units
+    labels = read_groups(groups, len(counts))
+    units[counts] = list_by_appearance(labels[counts])[1]
+    return units
+
+
+def read_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
+    """The group of each row, checked."""
     labels = np.asarray(groups)
-    if labels.shape != counts.shape:
-        raise ValueError(f"groups has shape {labels.shape}; expected {counts.shape}.")
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}; expected ({n},).")
     if any(label is None or label != label for label in labels.tolist()):
         raise ValueError("groups contains None or NaN: give every row a group.")
-    _, first, unit = np.unique(labels[counts], return_index=True, return_inverse=True)
-    # By first appearance, so that other names for the groups change nothing.
-    units[counts] = np.argsort(np.argsort(first))[unit]
-    return units
+    return labels
+
+
+def list_by_appearance(labels: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each group appears first, and the number of each row's group in that order.
+
+    By first appearance, so that other names for the groups change nothing.
+    """
+    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+    return np.sort(first), np.argsort(np.argsort(first))[number]

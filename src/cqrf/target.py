@@ -12,6 +12,7 @@ whose event came before its entry is not in the table at all.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -156,14 +157,29 @@ def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[n
 
 def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int32]]:
     """The target in time order and oriented to the right, and the row of each rank."""
-    if target.entry is not None and censoring == "left":
+    check_side_of_entry(target.entry is not None, censoring)
+    turned = Target(oriented(target.time, censoring), target.event, target.entry)
+    order = time_order(turned.time, turned.event)
+    return turned.take(order), order
+
+
+def check_side_of_entry(has_entry: bool, censoring: str) -> None:
+    """Refuse entry times beside left censoring."""
+    if has_entry and censoring == "left":
         raise ValueError(
             "entry times go with right censoring only: with censoring='left' a row would have "
             "to leave early, not enter late."
         )
-    turned = Target(oriented(target.time, censoring), target.event, target.entry)
-    order = time_order(turned.time, turned.event)
-    return turned.take(order), order
+
+
+def join_targets(targets: Sequence[Target]) -> Target:
+    """Targets of several parts of a table, one behind the other; all have entries, or none."""
+    entries = [target.entry for target in targets if target.entry is not None]
+    return Target(
+        np.concatenate([target.time for target in targets]),
+        np.concatenate([target.event for target in targets]),
+        np.concatenate(entries) if entries else None,
+    )
 
 
 def read_sample_weight(
