@@ -27,13 +27,13 @@ PIECE_BYTES = 4_000_000
 
 def send_forest(forest: CensoredQuantileForest, client: Client) -> Future:
     """The forest on the cluster, for as long as the future is there."""
-    name = f"cqrf-forest-{uuid4().hex}"
+    name = uuid4().hex
     data = pickle.dumps(forest, protocol=pickle.HIGHEST_PROTOCOL)
     pieces = [
-        client.submit(bytes, data[start : start + PIECE_BYTES], key=(name, start))
+        client.submit(bytes, data[start : start + PIECE_BYTES], key=(f"cqrf-piece-{name}", start))
         for start in range(0, len(data), PIECE_BYTES)
     ]
-    return client.submit(join_forest, *pieces, key=name)
+    return client.submit(join_forest, *pieces, key=f"cqrf-forest-{name}")
 
 
 def join_forest(*pieces: bytes) -> CensoredQuantileForest:
