@@ -27,10 +27,11 @@ class Errands:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is not None:
-            self.client.cancel(list(self.futures))
-            explain(error)
+        # Tasks that nobody waits for any more are called off. Client.cancel would do the same, but
+        # fails on the scheduler where a future has been let go before one that it came from.
         self.release(list(self.futures))
+        if error is not None:
+            explain(error)
 
     def task(
         self, stage: str, number: int | tuple[int, ...], function: Callable[..., Any], *args: Any

@@ -79,11 +79,21 @@ def _split(name: str, data: Any, X: Any = None, n: int | None = None) -> list[De
     return parts
 
 
+def _repartition(name: str, data: Any, X: Any) -> Any:
+    (first, *_, last), (low, *_, high) = data.divisions, X.divisions
+    if first < low or last > high:
+        raise ValueError(
+            f"{name} has divisions from {first!r} to {last!r} but X from {low!r} to {high!r}: "
+            "give both the same index."
+        )
+    return data.repartition(divisions=X.divisions, force=True)
+
+
 def _cut_as(name: str, data: Any, X: Any) -> Any:
     """The data cut where X is, if that can be told of both."""
     if isinstance(data, FRAMES) and isinstance(X, FRAMES):
         if data.known_divisions and X.known_divisions and data.divisions != X.divisions:
-            return data.repartition(divisions=X.divisions, force=True)
+            return _repartition(name, data, X)
     elif isinstance(data, da.Array) and isinstance(X, da.Array):
         ours, theirs = data.chunks[0], X.chunks[0]
         if ours != theirs and not any(map(math.isnan, (*ours, *theirs))):
