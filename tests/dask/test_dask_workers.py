@@ -70,52 +70,45 @@ def fail(*_):
     raise RuntimeError("no such luck")
 
 
-LIMIT = 500_000_000
+LIMIT = 500_000_000  # of which Python and its libraries take half
 N_ROWS, N_COLUMNS = 1_250_000, 100
+BLOCK = 12_500
 
 
-def make_rows(first, end):
-    """Rows of a table that nobody holds: numbers that look like chance, by place."""
-    place = np.arange(first * N_COLUMNS, end * N_COLUMNS, dtype=np.uint64)
-    place *= np.uint64(0x9E3779B97F4A7C15)
+def make_rows(first, end, n_columns=N_COLUMNS):
+    """Rows of a table that nobody holds: numbers that look like chance, by their place."""
+    row = np.arange(first, end, dtype=np.uint64)[:, np.newaxis] * np.uint64(0x9E3779B97F4A7C15)
+    column = np.arange(n_columns, dtype=np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    place = row ^ column
+    place *= np.uint64(0x94D049BB133111EB)
     place >>= np.uint64(44)
-    return place.reshape(-1, N_COLUMNS).astype(np.float64)
+    return place.astype(np.float64)
 
 
 def make_times(first, end):
-    return 1.0 + make_rows(first, end)[:, :2].sum(axis=1)
+    return 1.0 + make_rows(first, end, 2).sum(axis=1)
 
 
-def lay_out(size):
-    """X and y in blocks of so many rows, made where they are read."""
-    ends = [*range(0, N_ROWS, size), N_ROWS]
-    sizes = tuple(np.diff(ends).tolist())
+def lay_out(make, *width):
+    """The rows in blocks that are made where, and whenever, they are read."""
+    chunks = ((BLOCK,) * (N_ROWS // BLOCK), *width)
 
-    def read(make, width):
-        def read_block(block_info=None):
-            first, end = block_info[None]["array-location"][0]
-            return make(first, end)
+    def read_block(block_info=None):
+        return make(*block_info[None]["array-location"][0])
 
-        chunks = (sizes, width) if width else (sizes,)
-        meta = np.empty((0,) * len(chunks))
-        return da.map_blocks(read_block, chunks=chunks, dtype=float, meta=meta)
-
-    return read(make_rows, (N_COLUMNS,)), read(make_times, None)
+    return da.map_blocks(read_block, chunks=chunks, dtype=float, meta=np.empty((0,) * len(chunks)))
 
 
 def test_a_table_of_twice_the_memory_of_a_worker(monkeypatch):
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 20_000)
-    assert N_ROWS * N_COLUMNS * 8 == 2 * LIMIT
+    X, y = lay_out(make_rows, (N_COLUMNS,)), lay_out(make_times)
+    assert X.nbytes == 2 * LIMIT
     settings = {"n_estimators": 6, "max_samples": 5000, "max_features": 5, "random_state": 0}
-    forests = []
     with start_cluster(n_workers=2, memory_limit=LIMIT) as cluster, Client(cluster) as client:
         pids = client.run(os.getpid)
-        for size in (31_250, 20_000):
-            X, y = lay_out(size)
-            assert X.nbytes == 2 * LIMIT
-            forests.append(DaskCensoredQuantileForest(**settings).fit(X, y))
+        on_dask = DaskCensoredQuantileForest(**settings).fit(X, y)
         peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
         assert client.run(os.getpid) == pids  # none was killed for its memory
     assert max(peaks.values()) < LIMIT
-    assert_same_model(forests[0].model_, forests[1].model_)
-    assert len(forests[0].model_.order) == N_ROWS
+    local = CensoredQuantileForest(**settings).fit(make_rows(0, N_ROWS), make_times(0, N_ROWS))
+    assert_same_model(local.model_, on_dask.model_)

@@ -176,9 +176,10 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         the client.
         """
         predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
-        predicted, y, sample_weight = compute(predicted, y, sample_weight)
+        # One at a time: Dask does not like frames and arrays in one computation.
+        (predicted,), (y,), (weight,) = compute(predicted), compute(y), compute(sample_weight)
         levels = np.array(SCORE_QUANTILES)
-        return self.model_.skill(np.asarray(predicted), read_target(y), levels, sample_weight)
+        return self.model_.skill(np.asarray(predicted), read_target(y), levels, weight)
 
     def __sklearn_clone__(self) -> DaskCensoredQuantileForest:
         return type(self)(client=self.client, **clone(self._local()).get_params())
