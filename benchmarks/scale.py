@@ -41,7 +41,7 @@ class Run(NamedTuple):
     grow: float
     """Seconds until all trees are there."""
     moved: int
-    """Bytes between workers."""
+    """Bytes that left a worker: rows of trees, trees, and targets for the client."""
     peak: int
     """Memory of the largest worker."""
     model: int
@@ -123,7 +123,7 @@ def measure(n: int, n_workers: int) -> Run:
 
 
 def moved_bytes(client: Client) -> int:
-    return sum(client.run(lambda dask_worker: dask_worker.transfer_incoming_bytes_total).values())
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
 def measure_task_cost(n_tasks: int = 4000) -> float:
@@ -174,8 +174,9 @@ def print_model(runs: list[Run], task_cost: float) -> None:
     print(f"a task    {task_cost * 1e3:.2f} ms of the scheduler")
 
     blocks = FAR_ROWS // FAR_ROWS_PER_BLOCK
-    busy = min(FAR_WORKERS, FAR_TREES)
-    tasks = 5 * blocks + FAR_TREES * (blocks + 1)
+    batch = -(-FAR_TREES * blocks // fitting.MOST_DRAW_TASKS)
+    batches = -(-FAR_TREES // batch)
+    tasks = 5 * blocks + batches * (blocks + 1)
     binned = FAR_ROWS * (N_COLUMNS + 8 + 1 + 8)
     moved = FAR_TREES * ROWS_PER_TREE * row_bytes
     print(
@@ -193,7 +194,7 @@ def print_model(runs: list[Run], task_cost: float) -> None:
         f"{binned / 1e6 / FAR_WORKERS:.0f} MB a worker |"
     )
     print(f"| prepare | {fixed + per_value * FAR_ROWS * N_COLUMNS / FAR_WORKERS:.1f} s |")
-    print(f"| grow | {tree * FAR_TREES / busy:.1f} s, by {busy} of the workers |")
+    print(f"| grow | {tree * batch:.1f} s: {batches} batches of {batch} trees |")
     print(f"| tasks | {tasks:,}: {tasks * task_cost:,.0f} s of the scheduler |")
     print(
         f"| rows moved between workers | {moved / 1e9:.1f} GB, "

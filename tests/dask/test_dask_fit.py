@@ -215,11 +215,14 @@ def test_batches_fit_into_the_memory_of_workers():
 
     small = {"nthreads": 2, "memory_limit": 3_200_000}
     large = {"nthreads": 1, "memory_limit": 10**9}
-    assert fitting.choose_batch(Told(large), 10_000, 400) == (1, 100)
-    assert fitting.choose_batch(Told(large, small), 10_000, 400) == (3, 10)
-    assert fitting.choose_batch(Told(small), 10**9, 400) == (2, 1)
-    assert fitting.choose_batch(Told({"nthreads": 2, "memory_limit": 0}), 10**9, 400) == (2, 50)
-    assert fitting.choose_batch(Told(), 10**9, 3) == (1, 1)
+    assert fitting.choose_batch(Told(large), 10_000, 400, 4) == (1, 100)
+    assert fitting.choose_batch(Told(large, small), 10_000, 400, 4) == (3, 10)
+    assert fitting.choose_batch(Told(small), 10**9, 400, 4) == (2, 1)
+    assert fitting.choose_batch(Told({"nthreads": 2, "memory_limit": 0}), 10**9, 400, 4) == (2, 50)
+    assert fitting.choose_batch(Told(), 10**9, 3, 4) == (1, 1)
+    many = [large] * 100
+    assert fitting.choose_batch(Told(*many), 10_000, 400, 1) == (100, 1)
+    assert fitting.choose_batch(Told(*many), 10_000, 400, 1000) == (100, 20)
 
 
 def test_nothing_is_left_on_the_cluster(client, table, capsys):

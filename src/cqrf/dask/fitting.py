@@ -12,6 +12,7 @@ Whatever a worker that dies has held is computed again by Dask, from the partiti
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -63,7 +64,9 @@ MOST_KEPT_ROWS = 20_000_000
 # Share of the memory of a worker's thread that the drawn rows of one batch may take: a few
 # batches are on their way at a time, and rows are there twice while they are put in order.
 BATCH_SHARE = 1 / 16
-BATCHES_PER_THREAD = 4  # at least, so that no thread waits long for the last one
+BATCHES_PER_THREAD = 4  # so that no thread waits long for the last one
+# Unless there were more tasks then, one for each batch and partition, than a scheduler takes well.
+MOST_DRAW_TASKS = 20_000
 DRAWN_ROW_BYTES = 40  # beside its codes
 
 
@@ -263,7 +266,7 @@ def grow_trees(
     drawing = Drawing(plan.seed, *sampling[1:])
     rows_per_tree = sampling.size * table.n_rows / sampling.n_units
     bytes_per_tree = rows_per_tree * (len(table.columns.kinds) + DRAWN_ROW_BYTES)
-    n_threads, size = choose_batch(errands.client, bytes_per_tree, plan.n_trees)
+    n_threads, size = choose_batch(errands.client, bytes_per_tree, plan.n_trees, len(binned))
     batches = [
         Batch(drawing, first, min(first + size, plan.n_trees))
         for first in range(0, plan.n_trees, size)
@@ -288,14 +291,17 @@ def grow_trees(
     return [grown[batch.first] for batch in batches]
 
 
-def choose_batch(client: Client, bytes_per_tree: float, n_trees: int) -> tuple[int, int]:
+def choose_batch(
+    client: Client, bytes_per_tree: float, n_trees: int, n_parts: int
+) -> tuple[int, int]:
     """Threads of the cluster, and trees of a batch whose rows are small beside their memory."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     n_threads = max(1, sum(worker["nthreads"] for worker in workers))
     limits = [w["memory_limit"] / w["nthreads"] for w in workers if w["memory_limit"]]
     fitting = min(limits) * BATCH_SHARE / bytes_per_tree if limits else n_trees
     even = n_trees / (BATCHES_PER_THREAD * n_threads)
-    return n_threads, max(1, int(min(fitting, even)))
+    few_tasks = math.ceil(n_trees * n_parts / MOST_DRAW_TASKS)
+    return n_threads, max(1, int(min(fitting, max(even, few_tasks))))
 
 
 def keep_rows(
