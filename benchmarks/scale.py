@@ -38,8 +38,11 @@ class Run(NamedTuple):
     workers: int
     prepare: float
     """Seconds until all rows are bytes."""
+    prepare_work: float
+    """The same in seconds of the workers' processors, which do not count what else is running."""
     grow: float
     """Seconds until all trees are there."""
+    grow_work: float
     moved: int
     """Bytes that left a worker: rows of trees, trees, and targets for the client."""
     peak: int
@@ -47,7 +50,7 @@ class Run(NamedTuple):
     model: int
     """Bytes of the pickled forest, without the targets of the training rows."""
     predict: float
-    """Seconds a query."""
+    """Seconds of a processor a query."""
 
 
 def make_block(columns: bool, block_info: Any = None) -> np.ndarray:
@@ -92,20 +95,20 @@ def measure(n: int, n_workers: int) -> Run:
         forest.set_params(n_estimators=N_TREES, max_samples=ROWS_PER_TREE)
         before = moved_bytes(client)
         X, y = lay_out(n)
-        grow_trees, spent = fitting.grow_trees, []
+        grow_trees, clocks = fitting.grow_trees, []
 
         def timed(errands: Any, table: Any, binned: Any, *rest: Any) -> Any:
-            client.gather(client.map(type, binned))
-            began = time.perf_counter()
+            client.gather(client.map(type, binned))  # all are there
+            clocks.append(read_clocks(client))
             trees = grow_trees(errands, table, binned, *rest)
-            spent.append((began, time.perf_counter() - began))
+            clocks.append(read_clocks(client))
             return trees
 
         fitting.grow_trees = timed
-        began = time.perf_counter()
+        clocks.append(read_clocks(client))
         forest.fit(X, y)
         fitting.grow_trees = grow_trees
-        ((growing_began, grow),) = spent
+        (prepare, prepare_work), (grow, grow_work) = np.diff(clocks, axis=0)
         moved = moved_bytes(client) - before
         peak = max(
             client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024).values()
@@ -115,11 +118,18 @@ def measure(n: int, n_workers: int) -> Run:
         )
         lazy = forest.predict(queries.persist(), [0.25, 0.5, 0.75], unidentified="clip")
         lazy[:1].compute()
-        asked = time.perf_counter()
+        _, asked = read_clocks(client)
         lazy.compute()
-        predict = (time.perf_counter() - asked) * n_workers / QUERIES
+        predict = (read_clocks(client)[1] - asked) / QUERIES
         model = len(pickle.dumps(forest.model_.forest))
-        return Run(n, n_workers, growing_began - began, grow, moved, peak, model, predict)
+        return Run(
+            n, n_workers, prepare, prepare_work, grow, grow_work, moved, peak, model, predict
+        )
+
+
+def read_clocks(client: Client) -> tuple[float, float]:
+    """Seconds by the clock, and of the workers' processors together."""
+    return time.perf_counter(), sum(client.run(time.process_time).values())
 
 
 def moved_bytes(client: Client) -> int:
@@ -127,58 +137,60 @@ def moved_bytes(client: Client) -> int:
 
 
 def measure_task_cost(n_tasks: int = 4000) -> float:
-    """Seconds that the scheduler takes for one task that does nothing."""
+    """Seconds of a processor that client and scheduler take for one task that does nothing."""
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         client.gather(client.map(abs, range(100)))
-        began = time.perf_counter()
+        began = time.process_time()
         client.gather(client.submit(sum, client.map(abs, range(-n_tasks, 0))))
-        return (time.perf_counter() - began) / n_tasks
+        return (time.process_time() - began) / n_tasks
 
 
 def print_runs(runs: list[Run]) -> None:
-    print(
-        "| rows | table | workers | prepare | a tree | moved | largest worker | model | a query |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    titles = ("rows", "table", "workers", "prepare", "a tree", "moved", "largest worker", "a query")
+    print("| " + " | ".join(titles) + " |")
+    print("|---" * len(titles) + "|")
     for run in runs:
         print(
             f"| {run.n:.0e} | {run.n * N_COLUMNS * 8 / 1e6:,.0f} MB | {run.workers} "
-            f"| {run.prepare:.1f} s | {run.grow / N_TREES:.2f} s | {run.moved / 1e6:,.0f} MB "
-            f"| {run.peak / 1e6:,.0f} MB | {run.model / 1e6:.0f} MB | {run.predict * 1e6:.0f} µs |"
+            f"| {run.prepare:.1f} s ({run.prepare_work:.1f} s) "
+            f"| {run.grow / N_TREES:.2f} s ({run.grow_work / N_TREES:.2f} s) "
+            f"| {run.moved / 1e6:,.0f} MB | {run.peak / 1e6:,.0f} MB "
+            f"| {run.predict * 1e6:.0f} µs |"
         )
 
 
 def print_model(runs: list[Run], task_cost: float) -> None:
     """The cost of each stage by what it grows with, and what that makes of a far cluster."""
-    work = np.array([run.n * N_COLUMNS / run.workers for run in runs])
+    work = np.array([run.n * N_COLUMNS for run in runs])
     A = np.column_stack([np.ones(len(runs)), work])
-    prepare = np.array([run.prepare for run in runs])
+    prepare = np.array([run.prepare_work for run in runs])
     # Relative errors count, or the largest run would be all that is seen.
     (fixed, per_value), *_ = np.linalg.lstsq(A / prepare[:, None], np.ones(len(runs)), rcond=None)
     off = np.abs(A @ (fixed, per_value) / prepare - 1).max()
     large = [run for run in runs if run.n >= 2 * ROWS_PER_TREE]
-    tree = float(np.mean([run.grow * run.workers / N_TREES for run in large]))
+    tree = float(np.mean([run.grow_work / N_TREES for run in large]))
     row_bytes = N_COLUMNS + 8 + 1 + 8 + 4
     model = float(np.mean([run.model / N_TREES for run in large]))
     query = float(np.mean([run.predict / N_TREES for run in large]))
+    moved_row = max(run.moved / run.n for run in runs if run.n == max(run.n for run in runs))
     print(
-        f"\nprepare   {fixed:.1f} s + {per_value * 1e9:.0f} ns a value, over workers (off by at "
-        f"most {off:.0%})"
+        f"\nprepare   {fixed:.1f} s + {per_value * 1e9:.0f} ns a value (off by at most {off:.0%})"
     )
-    print(f"a tree    {tree:.2f} s of one thread; {ROWS_PER_TREE * row_bytes / 1e6:.1f} MB moved")
+    print(f"moved     {moved_row:.0f} bytes a row: targets, and partitions that Dask copied")
+    print(f"a tree    {tree:.2f} s; {ROWS_PER_TREE * row_bytes / 1e6:.1f} MB moved")
     print(f"model     {model / 1e6:.2f} MB a tree of {ROWS_PER_TREE:,} rows")
     print(f"a query   {query * 1e6:.1f} µs a tree")
-    print(f"a task    {task_cost * 1e3:.2f} ms of the scheduler")
+    print(f"a task    {task_cost * 1e3:.2f} ms of client and scheduler")
 
     blocks = FAR_ROWS // FAR_ROWS_PER_BLOCK
     batch = -(-FAR_TREES * blocks // fitting.MOST_DRAW_TASKS)
     batches = -(-FAR_TREES // batch)
     tasks = 5 * blocks + batches * (blocks + 1)
     binned = FAR_ROWS * (N_COLUMNS + 8 + 1 + 8)
-    moved = FAR_TREES * ROWS_PER_TREE * row_bytes
+    moved = FAR_ROWS * moved_row + FAR_TREES * ROWS_PER_TREE * row_bytes
     print(
         f"\n{FAR_ROWS:.0e} rows of {N_COLUMNS} columns, {FAR_WORKERS} workers, {FAR_TREES} trees, "
         f"{blocks} partitions:\n"
@@ -195,9 +207,9 @@ def print_model(runs: list[Run], task_cost: float) -> None:
     )
     print(f"| prepare | {fixed + per_value * FAR_ROWS * N_COLUMNS / FAR_WORKERS:.1f} s |")
     print(f"| grow | {tree * batch:.1f} s: {batches} batches of {batch} trees |")
-    print(f"| tasks | {tasks:,}: {tasks * task_cost:,.0f} s of the scheduler |")
+    print(f"| tasks | {tasks:,}: {tasks * task_cost:,.0f} s of client and scheduler |")
     print(
-        f"| rows moved between workers | {moved / 1e9:.1f} GB, "
+        f"| moved | {moved / 1e9:.1f} GB, "
         f"{moved / FAR_WORKERS / NETWORK:.2f} s of each machine's network |"
     )
     print(

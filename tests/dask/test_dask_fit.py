@@ -229,6 +229,9 @@ def test_nothing_is_left_on_the_cluster(client, table, capsys):
     fit_both(*table, verbose=1)
     assert "12/12 trees" in capsys.readouterr().err
     assert wait_for_none(client) == []
+    shown = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+    stages = ("read", "count", "sample", "edges", "bin", "draw", "grow", "keep")
+    assert {f"cqrf-{stage}" for stage in stages} <= shown  # what the dashboard calls them
 
 
 def test_it_is_an_estimator_with_the_settings_of_the_plain_one(client, table):

@@ -7,11 +7,13 @@ import signal
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, KilledWorker
+from distributed.client import FutureCancelledError
 from same import EVEN, as_dask, assert_same_model, start_cluster, wait_for_none
 
 from cqrf import CensoredQuantileForest, binning
 from cqrf.dask import DaskCensoredQuantileForest, fitting
+from cqrf.dask.errands import Errands
 
 SETTINGS = {"n_estimators": 30, "random_state": 0, "verbose": 1}
 
@@ -64,6 +66,16 @@ def test_an_error_in_a_task_is_raised_and_leaves_nothing(monkeypatch, client, ta
     with pytest.raises(RuntimeError, match="no such luck"):
         DaskCensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
     assert wait_for_none(client) == []
+
+
+def test_errors_of_dask_say_what_to_do():
+    for error, match in (
+        (KilledWorker("key", None, 3), "smaller partitions"),
+        (FutureCancelledError("key", "lost dependencies"), "read it from files"),
+    ):
+        with pytest.raises(type(error)) as caught, Errands(None):
+            raise error
+        assert any(match in note for note in caught.value.__notes__)
 
 
 def fail(*_):

@@ -8,7 +8,9 @@ wherever there is room: the forest is the one that the same rows in one process 
 ``partitions.py``   X, y, weights and groups, partition by partition
 ``reading.py``      what a worker does with a partition: read it, sample it, bin it
 ``growing.py``      what a worker does for some trees: draw their rows, grow them
-``fitting.py``      the stages of a fit, from the client's side
+``errands.py``      tasks sent to the cluster, by name, and called off if need be
+``preparing.py``    the stages of a fit before the first tree, from the client's side
+``fitting.py``      the trees, and the model of them
 ``predicting.py``   a forest asked partition by partition
 ``estimator.py``    ``DaskCensoredQuantileForest``
 ==================  =================================================================
