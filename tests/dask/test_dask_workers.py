@@ -51,11 +51,12 @@ def test_a_fit_can_be_interrupted(monkeypatch, client, table):
     X, y = as_dask(table[0], EVEN), as_dask(table[1], EVEN)
     done = after_batches(monkeypatch, 1, lambda: signal.raise_signal(signal.SIGINT))
     forest = DaskCensoredQuantileForest(**SETTINGS)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         forest.fit(X, y)
     assert len(done) == 1
     assert not hasattr(forest, "model_")
     assert wait_for_none(client) == []
+    assert caught.tb is not None  # which still holds every variable of the fit
     monkeypatch.undo()
     forest.set_params(verbose=0).fit(X, y)  # the cluster is as good as before
 
