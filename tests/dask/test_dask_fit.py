@@ -16,6 +16,7 @@ from cqrf import CensoredQuantileForest, binning, censored
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.growing import Batch, Drawing, draw_units
 from cqrf.growing.sampling import draw_for_tree
+from cqrf.report.subject import read_subject
 
 SETTINGS = {"n_estimators": 12, "random_state": 3}
 
@@ -140,11 +141,13 @@ def test_bins_come_from_the_rows_that_the_local_forest_takes(client, table, monk
 @pytest.mark.parametrize("censoring", ["right", "left"])
 def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, monkeypatch):
     monkeypatch.setattr(fitting, "MOST_KEPT_ROWS", 1000)
-    X, y = table
+    X, y = table[0], table[1].copy()
     weight = np.linspace(1, 2, 1200)
+    # The time at which means end is that of a row which no tree draws.
+    y["time"][-1], weight[-1] = (500.0 if censoring == "right" else -500.0), 0.0
     local, on_dask = fit_both(X, y, sample_weight=weight, max_samples=40, censoring=censoring)
     in_leaves = np.unique(local.model_.forest.leaf_rows)
-    assert len(in_leaves) <= len(on_dask.model_.order) <= len(in_leaves) + 1
+    assert len(on_dask.model_.order) == len(in_leaves) + 1 < 1000
     plain = on_dask.to_local()
     for ask in ("predict_mean", "max_quantile", "predict"):
         assert np.array_equal(getattr(local, ask)(X), getattr(plain, ask)(X)), ask
@@ -252,3 +255,12 @@ def test_it_is_an_estimator_with_the_settings_of_the_plain_one(client, table):
     assert_same_model(again.model_, forest.model_)
     assert type(again.to_local()) is CensoredQuantileForest
     assert again.to_local().get_params() == plain.get_params()
+
+
+def test_a_report_on_a_forest_from_dask_is_not_out_of_bag(client, table):
+    X, y = table
+    _, on_dask = fit_both(X, y, EVEN)
+    subject = read_subject(on_dask.to_local(), X, y)
+    assert (subject.out_of_bag, subject.n_seen) == (False, 1200)
+    later = censored(y["time"] + 0.05, y["event"])
+    assert read_subject(on_dask.to_local(), X, later).n_seen == 0
