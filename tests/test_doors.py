@@ -63,6 +63,16 @@ def test_the_code_of_the_readme_runs():
     assert isinstance(names["forest"], CensoredQuantileForest)
 
 
+def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    exec(code, names)  # our own text
+    assert names["lazy"].npartitions == 4
+    assert CensoredQuantileForest.load("pbc.cqrf").n_features_in_ == 17
+
+
 @pytest.mark.parametrize("page", ["bounds", "calibration", "how_good", "how_sure", "tuning"])
 def test_the_code_of_a_page_runs_and_draws_its_picture(page, tmp_path, monkeypatch):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
@@ -86,7 +96,7 @@ DOCUMENTED = [
     "quantiles",
     "target",
 ]
-DOCUMENTED += ["datasets.generators", "datasets.tables"]
+DOCUMENTED += ["dask.estimator", "datasets.generators", "datasets.tables"]
 DOCUMENTED += [f"metrics.{name}" for name in ("concordance", "quantile", "scorers", "survival")]
 
 

@@ -12,6 +12,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "cqrf"
 # A row of data walks through these in order; a room may import only rooms before it.
 ROOMS = (
     "target",
+    "sample_weight",
     "table",
     "binning",
     "growing",

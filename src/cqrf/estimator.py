@@ -22,7 +22,7 @@ from cqrf.memory import MemoryEstimate, estimate
 from cqrf.model import Queries, fit_model
 from cqrf.model_file import ModelFileError, Saved, are_notes, read_model_file, write_model_file
 from cqrf.quantiles import QuantileSolver, read_levels
-from cqrf.settings import read_bins, read_growing, read_sample_size
+from cqrf.settings import Plan, read_bins, read_growing, read_sample_size
 from cqrf.table import read_table
 from cqrf.target import read_target
 from cqrf.uncertainty import confidence_width
@@ -183,12 +183,10 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         self
             Unchanged if anything fails.
         """
-        n_trees = read_count("n_estimators", self.n_estimators, 1)
-        censoring = read_choice("censoring", self.censoring, ("right", "left"))
         named = clone(self)  # receives the names, so that a failed fit leaves ours alone
         matrix, columns = read_table(named, X)
-        self._solver(censoring).check_neighbors(len(matrix))
-        growing = self._growing(matrix.shape[1])
+        plan = self._plan(matrix.shape[1])
+        self._solver(plan.censoring).check_neighbors(len(matrix))
         if self.verbose and not grow_nodes.signatures:
             print(
                 "preparing the kernels: compiled at the first fit ever, then read from a cache",
@@ -200,23 +198,12 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
             read_target(y),
             sample_weight,
             groups,
-            growing=growing,
-            censoring=censoring,
-            n_trees=n_trees,
-            max_bins=read_bins(self.max_bins),
-            max_samples=self.max_samples,
-            bootstrap=read_flag("bootstrap", self.bootstrap),
-            honest=read_flag("honest", self.honest),
-            bag_size=read_count("bag_size", self.bag_size, 1),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            plan,
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
         )
-        self.__dict__.pop("feature_names_in_", None)
         self.__dict__.pop("notes_", None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(named, name):
-                setattr(self, name, getattr(named, name))
+        take_names(self, named)
         self.model_ = model
         return self
 
@@ -480,6 +467,19 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
+    def _plan(self, n_features: int) -> Plan:
+        return Plan(
+            growing=self._growing(n_features),
+            censoring=read_choice("censoring", self.censoring, ("right", "left")),
+            n_trees=read_count("n_estimators", self.n_estimators, 1),
+            max_bins=read_bins(self.max_bins),
+            max_samples=self.max_samples,
+            bootstrap=read_flag("bootstrap", self.bootstrap),
+            honest=read_flag("honest", self.honest),
+            bag_size=read_count("bag_size", self.bag_size, 1),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+
     def _growing(self, n_features: int) -> Growing:
         return read_growing(
             criterion=self.criterion,
@@ -514,6 +514,14 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         solution = self.model_.solve(queries, solver, levels, self.n_jobs)
         values = solution.settled(unidentified, stacklevel=4)
         return values[:, 0] if is_scalar else values
+
+
+def take_names(estimator: Any, named: Any) -> None:
+    """Number and names of the features that another estimator has seen, in place of its own."""
+    estimator.__dict__.pop("feature_names_in_", None)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(named, name):
+            setattr(estimator, name, getattr(named, name))
 
 
 def interval_levels(coverage: float) -> list[float]:

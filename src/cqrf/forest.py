@@ -27,7 +27,7 @@ from cqrf.growing.tree import (
     make_scratch,
 )
 from cqrf.kernel import kernel
-from cqrf.threads import in_threads
+from cqrf.threads import side_by_side
 
 # Trees are grown in batches of about this many row visits (rows times features): long
 # enough to hide the cost of a task, short enough to stop soon when interrupted.
@@ -128,7 +128,7 @@ def grow_forest(
         (rows, sampling, growing, Lots(*(of_trees[first : first + batch] for of_trees in lots)))
         for first in range(0, n_trees, batch)
     ]
-    batches: Iterable[Any] = in_threads(grow_trees, tasks, n_jobs)
+    batches: Iterable[Any] = side_by_side(grow_trees, tasks, n_jobs)
     if progress is not None:
         batches = progress(iter(batches), len(tasks))
     fields: list[list[NDArray[Any]]] = [[] for _ in range(len(Trees._fields) + 1)]

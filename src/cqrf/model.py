@@ -19,14 +19,15 @@ from sklearn.utils import check_consistent_length
 from cqrf.arguments import is_number, read_floats
 from cqrf.binning import encode, find_edges, level_edges
 from cqrf.curves import StepCurves, step_curves
-from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
+from cqrf.forest import Forest, Rows, Sampling, grow_forest, in_bag_bits
 from cqrf.metrics.censoring import marginal_weights
 from cqrf.metrics.quantile import censored_quantile_loss
 from cqrf.progress import show_progress
 from cqrf.quantiles import QuantileSolver, Solution
-from cqrf.settings import read_sample_size
+from cqrf.sample_weight import relative_weight
+from cqrf.settings import Plan
 from cqrf.table import Columns
-from cqrf.target import Target, first_at_risk, oriented, rank_target, read_sample_weight
+from cqrf.target import Target, first_at_risk, oriented, rank_target
 from cqrf.uncertainty import log_log_interval, survival_errors
 from cqrf.weights import Weights, map_weights
 
@@ -46,7 +47,8 @@ class Queries(NamedTuple):
 class Model:
     """A fitted forest with what its predictions need.
 
-    Training rows stand by rank; ``order`` gives the row of each rank in the table.
+    Training rows stand by rank; ``order`` gives the row of each rank in the table. A forest
+    that was grown where the table lies keeps no codes: ``rows.codes`` then has no columns.
     """
 
     columns: Columns
@@ -64,6 +66,11 @@ class Model:
         """Times and events by rank, oriented to the right."""
         return Target(self.rows.time, self.rows.event, self.entry)
 
+    @property
+    def keeps_features(self) -> bool:
+        """Whether the features of the training rows are there."""
+        return self.rows.codes.shape[1] > 0
+
     def training_rows(self) -> tuple[Target, NDArray[np.float64]]:
         """Target and weights of the training rows, as they stood in the table."""
         back = np.argsort(self.order)
@@ -77,6 +84,11 @@ class Model:
 
     def training_queries(self) -> Queries:
         """The training rows, in their own order, each without the trees that drew it."""
+        if not self.keeps_features:
+            raise ValueError(
+                "a forest grown on Dask keeps no features of its training rows, so nothing is out "
+                "of bag: judge it on rows held out, with predict and score."
+            )
         back = np.argsort(self.order)
         drawn = in_bag_bits(self.sampling, len(self.forest.roots), self.seed)
         unit = self.sampling.unit_of_row[back]
@@ -296,16 +308,8 @@ def fit_model(
     target: Target,
     sample_weight: ArrayLike | None,
     groups: ArrayLike | None,
+    plan: Plan,
     *,
-    growing: Growing,
-    censoring: str,
-    n_trees: int,
-    max_bins: int,
-    max_samples: float | int | None,
-    bootstrap: bool,
-    honest: bool,
-    bag_size: int,
-    seed: int,
     n_jobs: int | None,
     verbose: bool,
 ) -> Model:
@@ -315,20 +319,10 @@ def fit_model(
     check_n_rows(n)
     weight = None if sample_weight is None else relative_weight(sample_weight, n)
     counts = np.ones(n, dtype=bool) if weight is None else weight > 0
-    if not target.event[counts].any():
-        raise ValueError(
-            "every row is censored (event is never True): nothing can be learnt about the "
-            "time of the event. Check which value of the status means that it was seen."
-        )
-    ranked, order = rank_target(target, censoring)
-    edges = [
-        edge if levels is None else level_edges(len(levels))
-        for edge, levels in zip(
-            find_edges(matrix if counts.all() else matrix[counts], max_bins, seed, n_jobs),
-            columns.levels,
-            strict=True,
-        )
-    ]
+    check_events(bool(target.event[counts].any()))
+    ranked, order = rank_target(target, plan.censoring)
+    counted = matrix if counts.all() else matrix[counts]
+    edges = find_bins(counted, columns, plan, n_jobs)
     rows = Rows(
         codes=np.take(encode(matrix, edges, n_jobs), order, axis=1),
         categorical=columns.categorical,
@@ -338,13 +332,33 @@ def fit_model(
         first_at_risk=first_at_risk(ranked),
     )
     units = number_units(counts, groups)
-    n_units = int(units.max()) + 1
     unit = "rows" if groups is None else "groups"
-    size = read_sample_size(max_samples, n_units, bootstrap, unit, bag_size)
-    sampling = Sampling(units[order], n_units, size, bootstrap, honest, bag_size)
-    progress = partial(show_progress, total=n_trees) if verbose else None
-    forest = grow_forest(rows, sampling, growing, n_trees, seed, n_jobs, progress)
-    return Model(columns, edges, forest, rows, ranked.entry, order, sampling, seed, censoring)
+    sampling = plan.sample(units[order], int(units.max()) + 1, unit)
+    progress = partial(show_progress, total=plan.n_trees) if verbose else None
+    forest = grow_forest(rows, sampling, plan.growing, plan.n_trees, plan.seed, n_jobs, progress)
+    return Model(
+        columns, edges, forest, rows, ranked.entry, order, sampling, plan.seed, plan.censoring
+    )
+
+
+def find_bins(
+    matrix: NDArray[Any], columns: Columns, plan: Plan, n_jobs: int | None = None
+) -> list[NDArray[np.float64]]:
+    """Edges of every column, from rows that count."""
+    edges = find_edges(matrix, plan.max_bins, plan.seed, n_jobs)
+    return [
+        edge if levels is None else level_edges(len(levels))
+        for edge, levels in zip(edges, columns.levels, strict=True)
+    ]
+
+
+def check_events(there_is: bool) -> None:
+    """Refuse a table of which no row that counts has an event."""
+    if not there_is:
+        raise ValueError(
+            "every row is censored (event is never True): nothing can be learnt about the "
+            "time of the event. Check which value of the status means that it was seen."
+        )
 
 
 def check_n_rows(n: int) -> None:
@@ -354,31 +368,31 @@ def check_n_rows(n: int) -> None:
         raise ValueError(f"X has {n} rows; a forest takes at most {most} rows: fit on a sample.")
 
 
-def relative_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float32] | None:
-    """Weights relative to the mean of the positive ones; None if all are alike.
-
-    Rounded to single precision, so that weights that differ by a factor alone give the
-    same numbers. What rounds to 0 is 0.
-    """
-    weight = read_sample_weight(sample_weight, n)
-    if (weight == weight[0]).all():
-        return None
-    weight = weight / weight.max()
-    return (weight / weight[weight > 0].mean()).astype(np.float32)
-
-
 def number_units(counts: NDArray[np.bool_], groups: ArrayLike | None) -> NDArray[np.int32]:
     """Number of the unit each row is drawn with, its own or its group's; -1: never drawn."""
     units = np.full(len(counts), -1, dtype=np.int32)
     if groups is None:
         units[counts] = np.arange(counts.sum())
         return units
+    labels = read_groups(groups, len(counts))
+    units[counts] = list_by_appearance(labels[counts])[1]
+    return units
+
+
+def read_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
+    """The group of each row, checked."""
     labels = np.asarray(groups)
-    if labels.shape != counts.shape:
-        raise ValueError(f"groups has shape {labels.shape}; expected {counts.shape}.")
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}; expected ({n},).")
     if any(label is None or label != label for label in labels.tolist()):
         raise ValueError("groups contains None or NaN: give every row a group.")
-    _, first, unit = np.unique(labels[counts], return_index=True, return_inverse=True)
-    # By first appearance, so that other names for the groups change nothing.
-    units[counts] = np.argsort(np.argsort(first))[unit]
-    return units
+    return labels
+
+
+def list_by_appearance(labels: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each group appears first, and the number of each row's group in that order.
+
+    By first appearance, so that other names for the groups change nothing.
+    """
+    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+    return np.sort(first), np.argsort(np.argsort(first))[number]

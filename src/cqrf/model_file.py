@@ -48,7 +48,8 @@ from cqrf.table import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER, Columns
 from cqrf.target import Target, first_at_risk
 
 MARK = b"\x93cqrf\r\n\x1a"  # a copy that changed line ends, or lost the top bit, is noticed
-FORMAT = 1
+FORMAT = 2
+FIRST_WITHOUT_CODES = 2
 PREAMBLE = struct.Struct("<8sIIQ")
 DIGEST_BYTES = 32
 MOST_HEADER_BYTES = 2**16
@@ -62,7 +63,7 @@ SECTIONS = {
     "event": "u1",
     "order": "<i4",
     "unit_of_row": "<i4",  # left out where every row is its own unit
-    "codes": "u1",
+    "codes": "u1",  # left out, with unit_of_row, by a forest that keeps no training features
     "weight": "<f4",  # may be left out
     "entry": "<f8",  # may be left out
     "n_edges": "u1",  # a category has none: its levels are its bins
@@ -142,8 +143,7 @@ def write_model_file(path: str | os.PathLike[str], saved: Saved) -> None:
 def read_model_file(path: str | os.PathLike[str]) -> Saved:
     """Read and check a file; a :class:`ModelFileError` names it and says what is wrong."""
     try:
-        header, body = _open(path)
-        return _Reader(header, body).read()
+        return _Reader(*_open(path)).read()
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
 
@@ -190,8 +190,8 @@ def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
     }
 
 
-def _open(path: str | os.PathLike[str]) -> tuple[dict[str, Any], memoryview]:
-    """Header and sections of a file whose length and checksum are right."""
+def _open(path: str | os.PathLike[str]) -> tuple[int, dict[str, Any], memoryview]:
+    """Format, header and sections of a file whose length and checksum are right."""
     with open(path, "rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
@@ -227,13 +227,13 @@ def _open(path: str | os.PathLike[str]) -> tuple[dict[str, Any], memoryview]:
         raise _wrong("header") from None
     if not isinstance(header, dict):
         raise _wrong("header")
-    return header, data[header_end:]
+    return written_format, header, data[header_end:]
 
 
 class _Reader:
     """Checks each part of a file against the others, then builds the model."""
 
-    def __init__(self, header: dict[str, Any], body: memoryview) -> None:
+    def __init__(self, written_format: int, header: dict[str, Any], body: memoryview) -> None:
         self.header = header
         for name in (*COUNTS, "n_units", "size", "bag_size"):
             self._check(name, lambda x: type(x) is int and 0 < x < LARGEST_COUNT)
@@ -246,6 +246,9 @@ class _Reader:
         self._check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
         self.n, self.p = header["n_rows"], header["n_features"]
         self.sections = self._cut(body)
+        self.n_codes = self.n  # of each feature
+        if written_format >= FIRST_WITHOUT_CODES and not len(self.sections["codes"]):
+            self.n_codes = 0
 
     def read(self) -> Saved:
         """The model, if everything is as it should be."""
@@ -256,14 +259,15 @@ class _Reader:
         texts = [str(piece, "utf-8", "surrogatepass") for piece in self._pieces()]
         columns = self._columns(texts)
         header, sections = self.header, self.sections
+        own_units = self.n_codes and not len(sections["unit_of_row"])
         sampling = Sampling(
-            self._take("unit_of_row" if len(sections["unit_of_row"]) else "order"),
+            self._take("order" if own_units else "unit_of_row"),
             *(header[name] for name in DRAWS),
         )
         entry = self._take("entry") if len(sections["entry"]) else None
         target = Target(self._take("time"), self._take("event").astype(bool), entry)
         rows = Rows(
-            codes=self._take("codes").reshape(self.p, self.n),
+            codes=self._take("codes").reshape(self.p, self.n_codes),
             categorical=columns.categorical,
             time=target.time,
             event=target.event,
@@ -320,9 +324,9 @@ class _Reader:
 
     def _check_rows(self) -> None:
         n, header, sections = self.n, self.header, self.sections
-        self._expect({"time": n, "event": n, "order": n, "codes": self.p * n})
-        for name in ("unit_of_row", "weight", "entry"):
-            if len(sections[name]) not in (0, n):
+        self._expect({"time": n, "event": n, "order": n, "codes": self.p * self.n_codes})
+        for name, length in {"unit_of_row": self.n_codes, "weight": n, "entry": n}.items():
+            if len(sections[name]) not in (0, length):
                 raise _wrong(f"length of {name}")
         time, event = sections["time"], sections["event"]
         tied = time[1:] == time[:-1]
@@ -334,10 +338,11 @@ class _Reader:
         if not is_permutation(sections["order"]):
             raise _wrong("order")
         units, n_units = sections["unit_of_row"], header["n_units"]
-        if n_units > n or (len(units) and not -1 <= units.min() <= units.max() < n_units):
-            raise _wrong("unit_of_row")
-        if not len(units) and n_units != n:
-            raise _wrong("n_units")
+        if self.n_codes:
+            if n_units > n or (len(units) and not -1 <= units.min() <= units.max() < n_units):
+                raise _wrong("unit_of_row")
+            if not len(units) and n_units != n:
+                raise _wrong("n_units")
         weight, entry = sections["weight"], sections["entry"]
         if not np.isfinite(weight).all() or (weight < 0).any():
             raise _wrong("weight")
@@ -365,7 +370,7 @@ class _Reader:
         if not np.isfinite(edges).all() or not rising.all():
             raise _wrong("edges")
         most = np.where(categorical, np.maximum(n_levels, 1) - 1, n_edges)
-        if not are_codes(sections["codes"].reshape(p, self.n), most, MISSING):
+        if not are_codes(sections["codes"].reshape(p, self.n_codes), most, MISSING):
             raise _wrong("codes")
         importance = sections["importance"]
         if not np.isfinite(importance).all() or (importance < 0).any():

@@ -6,9 +6,10 @@ Every error names the argument, what was found, and what would do.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cqrf.arguments import (
     is_count,
@@ -19,7 +20,7 @@ from cqrf.arguments import (
     read_share,
 )
 from cqrf.binning import MAX_BINS
-from cqrf.forest import Growing
+from cqrf.forest import Growing, Sampling
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 
 CRITERIA = {
@@ -32,6 +33,25 @@ CRITERIA = {
 # three disjoint classes are what the generalized random forest uses.
 SPLIT_QUANTILES = {"censored_quantile": (0.1, 0.3, 0.5, 0.7, 0.9), "quantile": (0.1, 0.5, 0.9)}
 UNLIMITED = np.iinfo(np.int32).max
+
+
+class Plan(NamedTuple):
+    """How a forest is to be grown: every setting of a fit, checked."""
+
+    growing: Growing
+    censoring: str
+    n_trees: int
+    max_bins: int
+    max_samples: float | int | None
+    bootstrap: bool
+    honest: bool
+    bag_size: int
+    seed: int
+
+    def sample(self, unit_of_row: NDArray[np.int32], n_units: int, unit: str) -> Sampling:
+        """How each tree draws from so many units, which are called rows or groups."""
+        size = read_sample_size(self.max_samples, n_units, self.bootstrap, unit, self.bag_size)
+        return Sampling(unit_of_row, n_units, size, self.bootstrap, self.honest, self.bag_size)
 
 
 def read_growing(

@@ -9,8 +9,9 @@ set of them left, so the codes themselves mean nothing. Missing is NaN in every 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,21 @@ class Columns:
     def categorical(self) -> NDArray[np.bool_]:
         """Which columns are categories."""
         return np.array([levels is not None for levels in self.levels], dtype=bool)
+
+
+class ColumnPart(NamedTuple):
+    """What a part of a table tells of one column.
+
+    ``labels`` are those of text, categories and Python objects: numbers among these are labels
+    if another part has text. No more are kept than show that ``n_labels`` are too many.
+    """
+
+    name: Any
+    kind: str
+    is_empty: bool
+    is_object: bool
+    labels: frozenset[str]
+    n_labels: int
 
 
 def read_table(
@@ -68,13 +84,11 @@ def read_table(
         return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
     validate_data(estimator, X, skip_check_array=True, reset=learn)
     named = list(zip(frame.columns, map(_in_utc, frame.iter_columns()), strict=True))
-    kinds = tuple(_kind(series) for _, series in named)
     if columns is None:
-        levels = tuple(
-            _learn_levels(name, series) if kind == CATEGORY else None
-            for (name, series), kind in zip(named, kinds, strict=True)
-        )
-        columns = Columns(kinds, levels)
+        columns = join_columns([[_survey(name, series) for name, series in named]])
+    kinds = [
+        _kind_beside(series, then) for (_, series), then in zip(named, columns.kinds, strict=True)
+    ]
     gone = []
     for (name, series), now, then in zip(named, kinds, columns.kinds, strict=True):
         # A column without a single value has no type of its own.
@@ -106,6 +120,83 @@ def read_table(
     return check_array(
         matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator
     ), columns
+
+
+def survey_part(X: Any) -> list[ColumnPart]:
+    """What a frame, a part of a larger one, tells of its columns."""
+    frame = _as_frame(X)
+    return [
+        _survey(name, series, is_part=True)
+        for name, series in zip(frame.columns, map(_in_utc, frame.iter_columns()), strict=True)
+    ]
+
+
+def join_columns(
+    parts: Sequence[Sequence[ColumnPart]], numbers: Sequence[int] | None = None
+) -> Columns:
+    """The columns of a table from what its parts, of these numbers, tell of them."""
+    columns = list(zip(*parts, strict=True))
+    kinds = tuple(_join_kinds(column, numbers or range(len(parts))) for column in columns)
+    levels = tuple(
+        _join_levels(column) if kind == CATEGORY else None
+        for column, kind in zip(columns, kinds, strict=True)
+    )
+    return Columns(kinds, levels)
+
+
+def _join_kinds(parts: Sequence[ColumnPart], numbers: Sequence[int]) -> str:
+    telling = [part for part in parts if not part.is_empty] or parts[:1]
+    found = {part.kind for part in telling}
+    firm = {part.kind for part in telling if part.kind != NUMBER or not part.is_object}
+    if len(found) > 1 and firm == {CATEGORY}:
+        return CATEGORY
+    if len(found) > 1:
+        first = telling[0]
+        other = next(part for part in telling if part.kind != first.kind)
+        one, two = (numbers[parts.index(part)] for part in (first, other))
+        raise ValueError(
+            f"column {first.name!r} holds {PLURAL[first.kind]} in partition {one} but "
+            f"{PLURAL[other.kind]} in partition {two}; give it the same type everywhere."
+        )
+    return telling[0].kind
+
+
+def _join_levels(parts: Sequence[ColumnPart]) -> tuple[str, ...]:
+    levels = frozenset[str]().union(*(part.labels for part in parts))
+    n_levels = max(len(levels), *(part.n_labels for part in parts))
+    if n_levels > MAX_LEVELS:
+        at_least = "at least " if len(parts) > 1 else ""
+        raise ValueError(
+            f"column {parts[0].name!r} has {at_least}{n_levels} levels; a category may have at "
+            f"most {MAX_LEVELS}. Group rare levels, encode it as numbers, or drop it."
+        )
+    return tuple(sorted(levels))
+
+
+def _survey(name: Any, series: Any, is_part: bool = False) -> ColumnPart:
+    import narwhals as nw
+
+    kind = _kind(series)
+    is_object = bool(series.dtype == nw.Object)
+    labels = (
+        sorted(set(_labels(series)) - {None}) if kind == CATEGORY or (is_object and is_part) else []
+    )
+    return ColumnPart(
+        name,
+        kind,
+        is_part and bool(series.is_null().all()),
+        is_object,
+        frozenset(labels[: MAX_LEVELS + 1]),
+        len(labels),
+    )
+
+
+def _kind_beside(series: Any, then: str) -> str:
+    """Kind of a column that was of another kind then: objects that are numbers may be labels."""
+    import narwhals as nw
+
+    now = _kind(series)
+    return CATEGORY if then == CATEGORY and series.dtype == nw.Object and now == NUMBER else now
 
 
 def _as_frame(X: Any) -> Any:
@@ -152,16 +243,6 @@ def _kind(series: Any) -> str:
         known = series.drop_nulls().to_list()
         return NUMBER if known and all(is_number(value) for value in known) else CATEGORY
     return CATEGORY if series.dtype in (nw.Categorical, nw.Enum, nw.String) else NUMBER
-
-
-def _learn_levels(name: Any, series: Any) -> tuple[str, ...]:
-    levels = sorted(set(_labels(series)) - {None})
-    if len(levels) > MAX_LEVELS:
-        raise ValueError(
-            f"column {name!r} has {len(levels)} levels; a category may have at most "
-            f"{MAX_LEVELS}. Group rare levels, encode it as numbers, or drop it."
-        )
-    return tuple(levels)
 
 
 def _labels(series: Any) -> list[Any]:

@@ -12,6 +12,7 @@ whose event came before its entry is not in the table at all.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -73,11 +74,12 @@ def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) 
     return y
 
 
-def read_target(y: Any) -> Target:
+def read_target(y: Any, first_row: int = 0) -> Target:
     """Read ``y`` in any of its forms.
 
     A structured array with one boolean and one float field, and perhaps ``entry``; two
     columns (time, event), as an array or a frame; or one column of times, all of them seen.
+    Errors count rows from ``first_row``, that of a part of a larger table.
     """
     if y is None:
         raise ValueError(
@@ -87,17 +89,17 @@ def read_target(y: Any) -> Target:
     names = getattr(y, "columns", None)
     if names is not None and {"time", "event"} <= set(names):
         entry = np.asarray(y["entry"]) if "entry" in set(names) else None
-        return pair(np.asarray(y["time"]), np.asarray(y["event"]), entry)
+        return pair(np.asarray(y["time"]), np.asarray(y["event"]), entry, first_row)
     y = np.asarray(y)
     if y.dtype.names is not None:
-        return _read_structured(y)
+        return _read_structured(y, first_row)
     if y.ndim == 1:
         if y.dtype.kind == "b":
             raise ValueError(
                 "y is True or False in every row, which are events without times; pass "
                 "censored(time, event)."
             )
-        return pair(y, np.ones(len(y), dtype=bool))
+        return pair(y, np.ones(len(y), dtype=bool), first_row=first_row)
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -107,16 +109,18 @@ def read_target(y: Any) -> Target:
             DataConversionWarning,
             stacklevel=2,
         )
-        return pair(y[:, 0], np.ones(len(y), dtype=bool))
+        return pair(y[:, 0], np.ones(len(y), dtype=bool), first_row=first_row)
     if y.ndim == 2 and y.shape[1] == 2:
-        return pair(y[:, 0], y[:, 1])
+        return pair(y[:, 0], y[:, 1], first_row=first_row)
     raise ValueError(
         f"y has shape {y.shape}; expected a structured array from censored(time, event), "
         "two columns (time, event), or a 1-D array of uncensored times."
     )
 
 
-def pair(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> Target:
+def pair(
+    time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None, first_row: int = 0
+) -> Target:
     """Check times and events, and entries if there are any, and pair them up."""
     raw_time, raw_event = np.asarray(time), np.asarray(event)
     for name, values in (("time", raw_time), ("event", raw_event)):
@@ -133,11 +137,12 @@ def pair(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> T
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"Input y contains NaN or infinity: time is {checked_time[first]} in row {first} "
-            f"({int(bad.sum())} such rows). Drop these rows, or censor them at the last time seen."
+            f"Input y contains NaN or infinity: time is {checked_time[first]} in row "
+            f"{first_row + first} ({int(bad.sum())} such rows). Drop these rows, or censor them at "
+            "the last time seen."
         )
-    checked_entry = None if entry is None else _read_entry(entry, checked_time)
-    return Target(checked_time, _read_event(raw_event), checked_entry)
+    checked_entry = None if entry is None else _read_entry(entry, checked_time, first_row)
+    return Target(checked_time, _read_event(raw_event, first_row), checked_entry)
 
 
 def oriented(time: Times, censoring: str) -> Times:
@@ -152,20 +157,44 @@ def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[n
 
 def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int32]]:
     """The target in time order and oriented to the right, and the row of each rank."""
-    if target.entry is not None and censoring == "left":
+    check_side_of_entry(target.entry is not None, censoring)
+    turned = Target(oriented(target.time, censoring), target.event, target.entry)
+    order = time_order(turned.time, turned.event)
+    return turned.take(order), order
+
+
+def check_side_of_entry(has_entry: bool, censoring: str) -> None:
+    """Refuse entry times beside left censoring."""
+    if has_entry and censoring == "left":
         raise ValueError(
             "entry times go with right censoring only: with censoring='left' a row would have "
             "to leave early, not enter late."
         )
-    turned = Target(oriented(target.time, censoring), target.event, target.entry)
-    order = time_order(turned.time, turned.event)
-    return turned.take(order), order
+
+
+def join_targets(targets: Sequence[Target]) -> Target:
+    """Targets of several parts of a table, one behind the other; all have entries, or none."""
+    entries = [target.entry for target in targets if target.entry is not None]
+    return Target(
+        np.concatenate([target.time for target in targets]),
+        np.concatenate([target.event for target in targets]),
+        np.concatenate(entries) if entries else None,
+    )
 
 
 def read_sample_weight(
     sample_weight: ArrayLike, n: int, name: str = "sample_weight"
 ) -> NDArray[np.float64]:
     """Weights of the rows, checked: finite, not negative, not all zero."""
+    weight = read_part_of_weights(sample_weight, n, name)
+    check_some_weight(bool(weight.any()), name)
+    return weight
+
+
+def read_part_of_weights(
+    sample_weight: ArrayLike, n: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
+    """Weights of some of the rows, checked: finite, not negative."""
     weight = read_floats(name, sample_weight)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
@@ -173,9 +202,13 @@ def read_sample_weight(
         raise ValueError(f"{name} has shape {weight.shape}; expected ({n},).")
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError(f"{name} must be finite and not negative.")
-    if not weight.any():
-        raise ValueError(f"{name} is zero in every row: nothing is left to learn from.")
     return weight
+
+
+def check_some_weight(there_is: bool, name: str = "sample_weight") -> None:
+    """Refuse weights that are all zero."""
+    if not there_is:
+        raise ValueError(f"{name} is zero in every row: nothing is left to learn from.")
 
 
 def first_at_risk(target: Target) -> NDArray[np.int32] | None:
@@ -189,7 +222,7 @@ def first_at_risk(target: Target) -> NDArray[np.int32] | None:
     return first if first.any() else None
 
 
-def _read_structured(y: NDArray[np.void]) -> Target:
+def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
     names = [name for name in y.dtype.names or () if name != "entry"]
     events = [name for name in names if y.dtype[name].kind == "b"]
     times = [name for name in names if y.dtype[name].kind in "fiu"]
@@ -200,10 +233,10 @@ def _read_structured(y: NDArray[np.void]) -> Target:
             f"found {fields}. Build it with censored(time, event)."
         )
     entry = y["entry"] if "entry" in (y.dtype.names or ()) else None
-    return pair(y[times[0]], y[events[0]], entry)
+    return pair(y[times[0]], y[events[0]], entry, first_row)
 
 
-def _read_entry(entry: ArrayLike, time: NDArray[np.float64]) -> NDArray[np.float64]:
+def _read_entry(entry: ArrayLike, time: NDArray[np.float64], first_row: int) -> NDArray[np.float64]:
     entries = read_floats("entry", entry)
     if entries.shape != time.shape:
         raise ValueError(f"entry has shape {entries.shape} but time has {time.shape}.")
@@ -212,14 +245,14 @@ def _read_entry(entry: ArrayLike, time: NDArray[np.float64]) -> NDArray[np.float
     if late.any():
         first = int(np.flatnonzero(late)[0])
         raise ValueError(
-            f"entry must be before time: in row {first} entry is {entries[first]:g} and time "
-            f"{time[first]:g} ({int(late.sum())} such rows). A row that was never at risk "
+            f"entry must be before time: in row {first_row + first} entry is {entries[first]:g} "
+            f"and time {time[first]:g} ({int(late.sum())} such rows). A row that was never at risk "
             "cannot be used."
         )
     return entries
 
 
-def _read_event(event: NDArray[Any]) -> NDArray[np.bool_]:
+def _read_event(event: NDArray[Any], first_row: int) -> NDArray[np.bool_]:
     if event.dtype.kind == "b":
         return event.astype(bool)
     try:
@@ -228,12 +261,12 @@ def _read_event(event: NDArray[Any]) -> NDArray[np.bool_]:
         raise ValueError(f"event must be True/False or 1/0; found {event.dtype} values.") from error
     if np.isnan(numbers).any():
         first = int(np.flatnonzero(np.isnan(numbers))[0])
-        raise ValueError(f"event is missing in row {first}: drop such rows.")
+        raise ValueError(f"event is missing in row {first_row + first}: drop such rows.")
     odd = ~((numbers == 0) | (numbers == 1))
     if odd.any():
         first = int(np.flatnonzero(odd)[0])
         raise ValueError(
-            f"event must be True/False or 1/0; found {event[first]} in row {first}. "
+            f"event must be True/False or 1/0; found {event[first]} in row {first_row + first}. "
             "With two columns the order is (time, event); with a status code, compare it "
             "first, as in event = (status == 2)."
         )

@@ -14,11 +14,27 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
 Result = TypeVar("Result")
 
 TASKS_AHEAD = 4  # per thread: none waits for the next task, and few are there to be called off
+
+
+def side_by_side(
+    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], n_jobs: int | None
+) -> Iterator[Result]:
+    """As :func:`in_threads`, unless ``joblib.parallel_config`` names a backend of processes.
+
+    Then that backend, such as Dask's or Ray's, does the work.
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    if isinstance(backend, ThreadingBackend | SequentialBackend):
+        yield from in_threads(function, tasks, n_jobs)
+    else:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        yield from parallel(delayed(function)(*task) for task in tasks)
 
 
 def in_threads(

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -217,7 +218,7 @@ def make_files(folder):
     y = censored(rng.exponential(2, 30).round(1) + 0.1, rng.random(30) < 0.7)
     entered = censored(y["time"], y["event"], y["time"] / 2)
     forest = CensoredQuantileForest(n_estimators=4, random_state=0, min_samples_leaf=1)
-    paths = [folder / f"{i}.cqrf" for i in range(4)]
+    paths = [folder / f"{i}.cqrf" for i in range(5)]
     forest.fit(frame, y).save(paths[0])
     forest.fit(frame, entered, sample_weight=rng.random(30), groups=np.arange(30) // 3).save(
         paths[1]
@@ -225,6 +226,11 @@ def make_files(folder):
     forest.set_params(bootstrap=True, honest=False, max_samples=None)
     forest.fit(frame[["a"]].to_numpy(), y).save(paths[2])
     forest.set_params(bootstrap=False, max_samples=0.5, bag_size=2).fit(frame, y).save(paths[3])
+    model = forest.model_
+    rows = model.rows._replace(codes=np.empty((4, 0), np.uint8))  # as one from Dask
+    sampling = model.sampling._replace(unit_of_row=np.empty(0, np.int32))
+    forest.model_ = replace(model, rows=rows, sampling=sampling)
+    forest.save(paths[4])
     return [path.read_bytes() for path in paths], frame
 
 

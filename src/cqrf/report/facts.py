@@ -153,8 +153,13 @@ def describe_making(subject: Subject) -> dict[str, Any]:
         [
             "Out of bag",
             f"Each tree draws {model.sampling.size:,} of {model.sampling.n_units:,} "
-            "rows or groups; a row is out of bag in the trees that did not draw it, and what they "
-            "say of it is a fair test.",
+            "rows or groups; "
+            + (
+                "a row is out of bag in the trees that did not draw it, and what they say of it "
+                "is a fair test."
+                if model.keeps_features
+                else "the forest was grown on Dask and keeps no features to tell which rows."
+            ),
         ],
     ]
     return {"items": items, "settings": [list(pair) for pair in settings.items()]}

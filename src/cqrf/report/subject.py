@@ -122,8 +122,10 @@ def read_subject(forest: CensoredQuantileForest, X: Any, y: Any) -> Subject:
     matrix, _ = read_table(forest, X, model.columns)
     check_consistent_length(matrix, target.time)
     queries = model.queries(matrix, forest.n_jobs)
-    out_of_bag = is_training_table(forest, target) and np.array_equal(
-        queries.codes, model.training_queries().codes
+    out_of_bag = (
+        model.keeps_features
+        and is_training_table(forest, target)
+        and np.array_equal(queries.codes, model.training_queries().codes)
     )
     n_seen = len(target.time) if out_of_bag else count_seen(model, target, queries)
     if out_of_bag:
@@ -160,15 +162,21 @@ def is_training_table(forest: CensoredQuantileForest, target: Target) -> bool:
 
 
 def count_seen(model: Model, target: Target, queries: Queries) -> int:
-    """Rows with the time, the event and, up to bins, the features of a training row."""
+    """Rows with the time, the event and, up to bins, the features of a training row.
+
+    Where the forest keeps no features, time and event have to do.
+    """
 
     def keys(rows: Target, codes: NDArray[np.uint8]) -> list[tuple[float, bool, bytes]]:
         bits = [row.tobytes() for row in np.ascontiguousarray(codes)]
         return list(zip(rows.time.tolist(), rows.event.tolist(), bits, strict=True))
 
     train, _ = model.training_rows()
-    known = set(keys(train, model.training_queries().codes))
-    return sum(key in known for key in keys(target, queries.codes))
+    codes, of_training = queries.codes[:, :0], np.empty((len(train.time), 0), np.uint8)
+    if model.keeps_features:
+        codes, of_training = queries.codes, model.training_queries().codes
+    known = set(keys(train, of_training))
+    return sum(key in known for key in keys(target, codes))
 
 
 def make_solver(forest: CensoredQuantileForest) -> QuantileSolver:

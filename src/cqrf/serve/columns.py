@@ -70,7 +70,7 @@ def describe_columns(
             values, may_choose = decode(model, j), is_regular(model.edges[j])
         else:
             values, may_choose = np.asarray(training[:, j], dtype=np.float64), True
-        missing = float((model.rows.codes[j] == MISSING).mean())
+        missing = float((list_codes(model, j) == MISSING).mean())
         column = describe_column(kind, values, float(importance[j]), missing, may_choose)
         columns.append(column if training is not None else round_ends(column))
     return columns
@@ -143,9 +143,19 @@ def round_ends(column: Column) -> Column:
     return column._replace(low=near(column.low), high=near(column.high), marks=marks)
 
 
+def list_codes(model: Model, column: int) -> NDArray[np.uint8]:
+    """Codes of the training rows, or each code once if the model does not keep them.
+
+    The bins of a column of many values hold about as many rows each.
+    """
+    if model.keeps_features:
+        return model.rows.codes[column]
+    return np.arange(len(model.edges[column]) + 1, dtype=np.uint8)
+
+
 def decode(model: Model, column: int) -> NDArray[np.float64]:
     """Values of a column of the training rows, as far as their bins tell."""
-    codes, edges = model.rows.codes[column], model.edges[column]
+    codes, edges = list_codes(model, column), model.edges[column]
     if model.columns.levels[column] is not None:
         middles = np.arange(len(edges) + 1, dtype=np.float64)
     else:

@@ -98,7 +98,7 @@ def read_data(
     training = None
     if y is not None:
         target = read_target(y)
-        if is_training_table(forest, target):
+        if model.keeps_features and is_training_table(forest, target):
             codes = model.queries(matrix).codes[model.order]
             training = target if np.array_equal(codes.T, model.rows.codes) else None
     return DataRows(matrix, list(labels), source, training)
@@ -125,7 +125,7 @@ def prepare(forest: CensoredQuantileForest, name: str, data: DataRows | None = N
 
 def find_why_no_errors(model: Model) -> str | None:
     """Why the forest cannot say how sure its curves are; None if it can."""
-    one = Queries(np.ascontiguousarray(model.rows.codes[:, :1].T))
+    one = Queries(np.zeros((1, len(model.edges)), np.uint8))
     try:
         model.survival_errors(one, np.zeros((1, 1)), 1)
     except ValueError as error:

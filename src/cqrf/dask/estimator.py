@@ -1,0 +1,244 @@
+"""The estimator: a forest that is fitted to, and asked about, tables on a cluster."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dask.base import compute
+from dask.delayed import Delayed, delayed
+from distributed import Client, Future
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cqrf.arguments import read_choice, read_floats
+from cqrf.dask.fitting import fit_on_cluster
+from cqrf.dask.partitions import pair_partitions
+from cqrf.dask.predicting import ask, send_forest
+from cqrf.dask.reading import Guide
+from cqrf.estimator import (
+    SCORE_QUANTILES,
+    CensoredQuantileForest,
+    interval_levels,
+    take_names,
+)
+from cqrf.quantiles import read_levels
+from cqrf.target import read_target
+
+
+class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
+    """Forest that predicts quantiles of censored times, for tables on a Dask cluster.
+
+    It is, bit for bit, the :class:`~cqrf.CensoredQuantileForest` of the same rows in the same
+    order, whatever the partitions and the workers. Only the features of its training rows stay
+    where they are: it has no out-of-bag predictions.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Where to work; the current client by default. It is not copied with the estimator.
+    **settings
+        Those of :class:`~cqrf.CensoredQuantileForest`. ``n_jobs`` means nothing here: every
+        thread of the cluster takes part.
+
+    Attributes
+    ----------
+    model_, n_features_in_, feature_names_in_
+        As those of :class:`~cqrf.CensoredQuantileForest`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from cqrf.dask import DaskCensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> X, y, _, _ = make_aft(300, random_state=0)
+    >>> X, y = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     forest = DaskCensoredQuantileForest(n_estimators=50, random_state=0).fit(X, y)
+    ...     forest.predict(X, quantiles=[0.25, 0.5], unidentified="clip").compute().shape
+    (300, 2)
+    """
+
+    def __init__(self, *, client: Client | None = None, **settings: Any) -> None:
+        self.client = client
+        for name, value in CensoredQuantileForest(**settings).get_params().items():
+            setattr(self, name, value)
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> DaskCensoredQuantileForest:
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : Dask DataFrame or Array of shape (n, n_features)
+            Its partitions are read three times and never held: ``persist`` it if reading is slow
+            and there is room. Partitions may be empty.
+        y : Dask DataFrame, Series or Array
+            A DataFrame with the columns time and event (and entry); an Array of what
+            :func:`~cqrf.censored` returns, or of two columns (time, event); or one column of
+            times that are all events. Cut as X is, or with known divisions or chunks.
+        sample_weight, groups : Dask Series or Array of shape (n,), optional
+            As in :class:`~cqrf.CensoredQuantileForest`.
+
+        Returns
+        -------
+        self
+            Unchanged if anything fails.
+        """
+        partitions = pair_partitions(X, y, sample_weight, groups)
+        local = self._local()
+        meta, names = X._meta, None
+        if hasattr(meta, "columns"):
+            names = list(meta.columns)
+        else:
+            meta = np.empty((0, X.shape[1]))
+        validate_data(local, meta, skip_check_array=True, reset=True)
+        plan = local._plan(local.n_features_in_)
+        model = fit_on_cluster(
+            self._find_client(),
+            partitions,
+            plan,
+            local._solver(plan.censoring),
+            Guide(local, names),
+            bool(self.verbose),
+        )
+        take_names(self, local)
+        self.__dict__.pop("_sent", None)
+        self.model_ = model
+        return self
+
+    def to_local(self) -> CensoredQuantileForest:
+        """The plain forest: it predicts without Dask, and saves, loads and serves as any other."""
+        check_is_fitted(self)
+        local = self._local()
+        take_names(local, self)
+        local.model_ = self.model_
+        return local
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the gain of all splits of all trees; they sum to 1."""
+        return self.to_local().feature_importances_
+
+    def predict(
+        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, unidentified: str = "inf"
+    ) -> Any:
+        """Quantiles of the latent time at each row of X, lazily.
+
+        As :meth:`cqrf.CensoredQuantileForest.predict`, with the partitions and the index of X:
+        an Array for an Array; for a DataFrame a Series, or a DataFrame with columns such as q0.5
+        for a sequence of levels.
+        """
+        levels, is_scalar = read_levels(quantiles)
+        names = [f"q{level:g}" for level in levels]
+        arguments = {
+            "quantiles": quantiles,
+            "unidentified": read_choice("unidentified", unidentified, ("inf", "clip", "nan")),
+        }
+        return self._ask(X, "predict", arguments, names[0] if is_scalar else names)
+
+    def predict_interval(self, X: Any, coverage: float = 0.95, *, unidentified: str = "inf") -> Any:
+        """Interval between quantiles, lazily; columns lower and upper."""
+        interval_levels(coverage)
+        read_choice("unidentified", unidentified, ("inf", "clip", "nan"))
+        arguments = {"coverage": coverage, "unidentified": unidentified}
+        return self._ask(X, "predict_interval", arguments, ["lower", "upper"])
+
+    def predict_survival(self, X: Any, times: ArrayLike) -> Any:
+        """Survival P(T > t | x) at given times, lazily; columns such as survival365."""
+        return self._ask_at_times(X, "predict_survival", times, "survival")
+
+    def predict_censoring(self, X: Any, times: ArrayLike) -> Any:
+        """Survival P(C > t | x) of the censoring time, lazily; columns such as censoring365."""
+        return self._ask_at_times(X, "predict_censoring", times, "censoring")
+
+    def survival_standard_error(self, X: Any, times: ArrayLike) -> Any:
+        """Standard error of the survival curve, lazily; columns such as error365."""
+        return self._ask_at_times(X, "survival_standard_error", times, "error")
+
+    def predict_mean(self, X: Any, horizon: float | None = None) -> Any:
+        """Restricted mean, lazily."""
+        return self._ask(X, "predict_mean", {"horizon": horizon}, "mean")
+
+    def max_quantile(self, X: Any) -> Any:
+        """Largest level that can be estimated at each row of X, lazily."""
+        return self._ask(X, "max_quantile", {}, "max_quantile")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Skill over the Kaplan-Meier curve, computed at once.
+
+        As :meth:`cqrf.CensoredQuantileForest.score`: three quantiles of each row, and y, come to
+        the client.
+        """
+        predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
+        # One at a time: Dask does not like frames and arrays in one computation.
+        (predicted,), (y,), (weight,) = compute(predicted), compute(y), compute(sample_weight)
+        levels = np.array(SCORE_QUANTILES)
+        return self.model_.skill(np.asarray(predicted), read_target(y), levels, weight)
+
+    def __sklearn_clone__(self) -> DaskCensoredQuantileForest:
+        return type(self)(client=self.client, **clone(self._local()).get_params())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None, "_sent": None}
+
+    def _local(self) -> CensoredQuantileForest:
+        """A plain forest of the same settings, not fitted."""
+        settings = self.get_params(deep=False)
+        settings.pop("client")
+        return CensoredQuantileForest(**settings)
+
+    def _ask(self, X: Any, method: str, arguments: dict[str, Any], names: str | list[str]) -> Any:
+        check_is_fitted(self)
+        forest = self.to_local().set_params(n_jobs=1)
+        return ask(forest, self._node(forest), X, method, arguments, names)
+
+    def _ask_at_times(self, X: Any, method: str, times: ArrayLike, name: str) -> Any:
+        if times is None:
+            raise ValueError(f"{method} on Dask needs times; to_local() gives whole curves.")
+        at = np.atleast_1d(read_floats("times", times))
+        return self._ask(X, method, {"times": at}, [f"{name}{time:g}" for time in at])
+
+    def _node(self, forest: CensoredQuantileForest) -> Delayed:
+        """The forest as one node of a graph, which no partition holds a copy of."""
+        client = self.client or _current_client()
+        if client is None:  # another of Dask's schedulers, in this process
+            return delayed(forest, traverse=False)
+        sent: tuple[Client, Future] | None = self.__dict__.get("_sent")
+        if sent is None or sent[0] is not client or sent[1].cancelled():
+            sent = self._sent = (client, send_forest(forest, client))
+        return delayed(sent[1])
+
+    def _find_client(self) -> Client:
+        client = self.client or _current_client()
+        if client is None:
+            raise ValueError(
+                "no Dask client was found: start one with client = distributed.Client(), or pass "
+                "client= to DaskCensoredQuantileForest."
+            )
+        if client.asynchronous:
+            raise ValueError("client is asynchronous: pass one that is not.")
+        return client
+
+
+def _current_client() -> Client | None:
+    try:
+        return Client.current()
+    except ValueError:
+        return None
+
+
+def _declare_settings() -> None:
+    """Let scikit-learn and ``help`` see the plain forest's settings as parameters of this one."""
+    own = inspect.signature(DaskCensoredQuantileForest.__init__).parameters
+    settings = inspect.signature(CensoredQuantileForest.__init__).parameters
+    declared = [*settings.values(), own["client"]]
+    DaskCensoredQuantileForest.__init__.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
+
+
+_declare_settings()

@@ -1,0 +1,82 @@
+"""A cluster, tables cut at will, and forests held against each other array by array."""
+
+import time
+from itertools import pairwise
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask.delayed import delayed
+from distributed import LocalCluster
+
+from cqrf.forest import Forest
+
+EVEN = [300, 300, 300, 300]
+UNEVEN = [0, 700, 0, 0, 1, 499, 0]  # with empty partitions, and one of a single row
+WHOLE = [1200]
+
+
+def start_cluster(**settings):
+    """Workers are processes of one thread each; the dashboard takes whatever port is free."""
+    return LocalCluster(threads_per_worker=1, dashboard_address=":0", **settings)
+
+
+def cut(data, sizes):
+    ends = np.cumsum([0, *sizes]).tolist()
+    assert ends[-1] == len(data)
+    take = data.iloc.__getitem__ if hasattr(data, "iloc") else data.__getitem__
+    return [take(slice(start, end)) for start, end in pairwise(ends)]
+
+
+def as_dask(data, sizes):
+    """The data in partitions of these sizes; a frame without known divisions.
+
+    An array of Dask's has no empty blocks, unless it does not know how long they are.
+    """
+    parts = [delayed(part) for part in cut(data, sizes)]
+    if isinstance(data, pd.DataFrame | pd.Series):
+        return dd.from_delayed(parts, meta=data.iloc[:0], verify_meta=False)
+    blocks = [
+        da.from_delayed(part, (size, *data.shape[1:]), data.dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(blocks)
+
+
+def as_frame(y):
+    """A frame of a structured array, a series of a plain one."""
+    return (
+        pd.DataFrame({name: y[name] for name in y.dtype.names}) if y.dtype.names else pd.Series(y)
+    )
+
+
+def wait_for_none(client):
+    """Keys of ours on the scheduler, which should be gone soon."""
+    for _ in range(100):
+        left = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
+        left = [key for key in left if "cqrf" in key]
+        if not left:
+            break
+        time.sleep(0.1)
+    return left
+
+
+def assert_same_model(one, other):
+    """Every array of the models, but for the training features, which one of them lacks."""
+    pairs = {name: (getattr(one.forest, name), getattr(other.forest, name)) for name in FIELDS}
+    pairs |= {f"edges {j}": pair for j, pair in enumerate(zip(one.edges, other.edges, strict=True))}
+    for name in ("time", "event", "weight", "first_at_risk"):
+        pairs[name] = getattr(one.rows, name), getattr(other.rows, name)
+    pairs["order"], pairs["entry"] = (one.order, other.order), (one.entry, other.entry)
+    for name, (ours, theirs) in pairs.items():
+        assert (ours is None) == (theirs is None), name
+        if ours is not None:
+            assert ours.dtype == theirs.dtype, name
+            assert np.array_equal(ours, theirs), name
+    assert one.columns == other.columns
+    assert one.sampling[1:] == other.sampling[1:]
+    assert (one.seed, one.censoring) == (other.seed, other.censoring)
+
+
+FIELDS = tuple(Forest.__dataclass_fields__)

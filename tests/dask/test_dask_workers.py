@@ -1,0 +1,129 @@
+"""Workers that die, tables that no worker can hold, and fits that are called off."""
+
+import os
+import resource
+import signal
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, KilledWorker
+from distributed.client import FutureCancelledError
+from same import EVEN, as_dask, assert_same_model, start_cluster, wait_for_none
+
+from cqrf import CensoredQuantileForest, binning
+from cqrf.dask import DaskCensoredQuantileForest, fitting
+from cqrf.dask.errands import Errands
+
+SETTINGS = {"n_estimators": 30, "random_state": 0, "verbose": 1}
+
+
+def after_batches(monkeypatch, n_batches, do):
+    """Do something in the midst of a fit, when so many batches of trees are there."""
+    done = []
+
+    def watch(batches, *_):
+        for batch in batches:
+            done.append(batch)
+            if len(done) == n_batches:
+                do()
+            yield batch
+
+    monkeypatch.setattr(fitting, "show_progress", watch)
+    return done
+
+
+def test_a_worker_killed_in_the_midst_of_a_fit_changes_nothing(monkeypatch, table):
+    X, y = table
+    local = CensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
+    with start_cluster(n_workers=2) as cluster, Client(cluster) as client:
+        pids = list(client.run(os.getpid).values())
+        done = after_batches(monkeypatch, 2, lambda: os.kill(pids[0], signal.SIGKILL))
+        on_dask = DaskCensoredQuantileForest(**SETTINGS).fit(as_dask(X, EVEN), as_dask(y, EVEN))
+        assert len(done) > 5
+        client.wait_for_workers(2)
+        assert pids[0] not in client.run(os.getpid).values()
+        assert wait_for_none(client) == []
+    assert_same_model(local.model_, on_dask.model_)
+
+
+def test_a_fit_can_be_interrupted(monkeypatch, client, table):
+    X, y = as_dask(table[0], EVEN), as_dask(table[1], EVEN)
+    done = after_batches(monkeypatch, 1, lambda: signal.raise_signal(signal.SIGINT))
+    forest = DaskCensoredQuantileForest(**SETTINGS)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        forest.fit(X, y)
+    assert len(done) == 1
+    assert not hasattr(forest, "model_")
+    assert wait_for_none(client) == []
+    assert caught.tb is not None  # which still holds every variable of the fit
+    monkeypatch.undo()
+    forest.set_params(verbose=0).fit(X, y)  # the cluster is as good as before
+
+
+def test_an_error_in_a_task_is_raised_and_leaves_nothing(monkeypatch, client, table):
+    X, y = as_dask(table[0], EVEN), as_dask(table[1], EVEN)
+    monkeypatch.setattr(fitting, "grow_batch", fail)
+    with pytest.raises(RuntimeError, match="no such luck"):
+        DaskCensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
+    assert wait_for_none(client) == []
+
+
+def test_errors_of_dask_say_what_to_do():
+    for error, match in (
+        (KilledWorker("key", None, 3), "smaller partitions"),
+        (FutureCancelledError("key", "lost dependencies"), "read it from files"),
+    ):
+        with pytest.raises(type(error)) as caught, Errands(None):
+            raise error
+        assert any(match in note for note in caught.value.__notes__)
+
+
+def fail(*_):
+    raise RuntimeError("no such luck")
+
+
+LIMIT = 500_000_000  # of which Python and its libraries take half
+N_ROWS, N_COLUMNS = 1_250_000, 100
+BLOCK = 12_500
+
+
+def make_rows(first, end, n_columns=N_COLUMNS):
+    """Rows of a table that nobody holds: numbers that look like chance, by their place."""
+    row = np.arange(first, end, dtype=np.uint64)[:, np.newaxis] * np.uint64(0x9E3779B97F4A7C15)
+    column = np.arange(n_columns, dtype=np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    place = row ^ column
+    place *= np.uint64(0x94D049BB133111EB)
+    place >>= np.uint64(44)
+    return place.astype(np.float64)
+
+
+def make_times(first, end):
+    return 1.0 + make_rows(first, end, 2).sum(axis=1)
+
+
+def lay_out(make, *width):
+    """The rows in blocks that are made where, and whenever, they are read."""
+    chunks = ((BLOCK,) * (N_ROWS // BLOCK), *width)
+
+    def read_block(block_info=None):
+        return make(*block_info[None]["array-location"][0])
+
+    return da.map_blocks(read_block, chunks=chunks, dtype=float, meta=np.empty((0,) * len(chunks)))
+
+
+def test_a_table_of_twice_the_memory_of_a_worker(monkeypatch, client):
+    monkeypatch.setattr(binning, "EDGE_SAMPLE", 20_000)
+    X, y = lay_out(make_rows, (N_COLUMNS,)), lay_out(make_times)
+    assert X.nbytes == 2 * LIMIT
+    settings = {"n_estimators": 6, "max_samples": 5000, "max_features": 5, "random_state": 0}
+    # Where there is room: to compile kernels takes more memory than to use them.
+    DaskCensoredQuantileForest(client=client, **settings).fit(X[: 2 * BLOCK], y[: 2 * BLOCK])
+    with start_cluster(n_workers=2, memory_limit=LIMIT) as cluster, Client(cluster) as client:
+        pids = client.run(os.getpid)
+        on_dask = DaskCensoredQuantileForest(**settings).fit(X, y)
+        peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+        assert client.run(os.getpid) == pids  # none was killed for its memory
+    assert max(peaks.values()) < LIMIT
+    local = CensoredQuantileForest(**settings).fit(make_rows(0, N_ROWS), make_times(0, N_ROWS))
+    assert_same_model(local.model_, on_dask.model_)
