@@ -257,7 +257,7 @@ SUBSETS = np.array([[0b01, 0, 0, 0], [0b10, 0, 0, 0]], np.uint64)
 CODES = np.array([[0, 9, 0, 9, 1, 9, 255, 2, 9, 3], [1, 0, 0, 1, 255, 255, 0, 1, 0, 7]], np.uint8)
 
 
-def settle(honest, ranks, starts, node_of_row):
+def settle(honest, ranks, starts):
     n_nodes, n_trees = 2 * len(GROWN), 2
     trees = Trees(
         np.full(n_trees, -9, np.int32),
@@ -278,9 +278,8 @@ def settle(honest, ranks, starts, node_of_row):
         np.array([0, 7, 14]),
         np.concatenate([SUBSETS, SUBSETS]),
         np.array([0, 2, 4]),
-        np.array(node_of_row, np.int32),
-        *np.full((2, n_nodes), -9, np.int32),
-        np.full(n_nodes, -9),
+        *np.full((3, n_nodes), -9, np.int32),
+        np.full(len(ranks), 9, np.uint32),
         *trees,
     )
     return Trees(*(field[:n] for field, n in zip(trees, lengths, strict=True)))
@@ -288,7 +287,7 @@ def settle(honest, ranks, starts, node_of_row):
 
 def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():
     ranks = [0, 1, 2, 3, 4, 7, 1, 1, 3, 6, 7, 9]
-    trees = settle(False, ranks, [0, 6, 6, 12, 12], [5, 3, 6, 4, 5, 5, 3, 3, 4, 3, 5, 6])
+    trees = settle(False, ranks, [0, 6, 6, 12, 12])
     assert trees.n_nodes.tolist() == [7, 7]
     assert trees.feature.tolist() == 2 * ([0, 1, 1] + [LEAF] * 4)
     assert trees.code.tolist() == 2 * [3, 0, 0, 0, 0, 0, 0]
@@ -301,7 +300,7 @@ def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():
 def test_an_honest_tree_is_filled_with_its_other_half_and_loses_empty_nodes():
     # Leaves 3 and 6 of the first tree stay empty, and leaf 4 of the second.
     ranks = [0, 1, 3, 4, 5, 7, 2, 0, 2, 6, 8, 8]
-    trees = settle(True, ranks, [0, 2, 6, 7, 12], [77] * 12)
+    trees = settle(True, ranks, [0, 2, 6, 7, 12])
     assert trees.n_nodes.tolist() == [3, 5]
     assert trees.feature.tolist() == [0, LEAF, LEAF, 0, 1, LEAF, LEAF, LEAF]
     assert trees.code.tolist() == [3, 0, 0, 3, 0, 0, 0, 0]

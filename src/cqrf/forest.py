@@ -20,11 +20,10 @@ from cqrf.growing.tree import (
     FEATURE,
     LEAF,
     MISSING_LEFT,
-    count_rows_below,
-    find_nodes,
     grow_nodes,
     list_by_level,
     make_scratch,
+    sort_into_leaves,
 )
 from cqrf.kernel import kernel
 from cqrf.threads import side_by_side
@@ -214,7 +213,6 @@ def grow_drawn(
     )
     nodes: list[NDArray[np.int32]] = []
     subsets: list[NDArray[np.uint64]] = []
-    node_of_row = np.empty(starts[-1], np.int32)
     gains = np.zeros((len(seeds), n_features))
     for k in range(len(seeds)):
         its_rows = slice(starts[2 * k], starts[2 * k + 1])
@@ -226,12 +224,11 @@ def grow_drawn(
             weighted,
             seeds[k],
             tuple(scratch),
-            node_of_row[its_rows],
             gains[k],
         )
         nodes.append(scratch.nodes[:n_nodes].copy())
         subsets.append(scratch.subsets[:n_subsets].copy())
-    return _settle(rows, honest, ranks, starts, nodes, subsets, node_of_row), gains
+    return _settle(rows, honest, ranks, starts, nodes, subsets), gains
 
 
 def _settle(
@@ -241,12 +238,11 @@ def _settle(
     starts: NDArray[np.int64],
     nodes: Sequence[NDArray[np.int32]],
     subsets: Sequence[NDArray[np.uint64]],
-    node_of_row: NDArray[np.int32],
 ) -> Trees:
     """The trees with these nodes, their leaves filled: see :func:`settle_rows`."""
     first_node, first_subset = _starts(nodes), _starts(subsets)
     n_trees, n_nodes = len(nodes), int(first_node[-1])
-    size, listed = np.empty((2, n_nodes), np.int32)
+    begin, end, listed = np.empty((3, n_nodes), np.int32)
     trees: list[NDArray[Any]] = [
         np.empty(n_trees, np.int32),
         np.empty(n_nodes, np.int32),
@@ -266,10 +262,10 @@ def _settle(
         first_node,
         np.concatenate(subsets),
         first_subset,
-        node_of_row,
-        size,
+        begin,
+        end,
         listed,
-        np.empty(n_nodes, np.int64),
+        np.empty(np.diff(starts).max(), np.uint32),
         *trees,
     )
     return Trees(*(field[:length] for field, length in zip(trees, lengths, strict=True)))
@@ -286,10 +282,10 @@ def settle_rows(
     first_node,
     all_subsets,
     first_subset,
-    node_of_row,
-    size,
+    begin,
+    end,
     listed,
-    next_row,
+    buffer,
     n_nodes,
     feature,
     code,
@@ -300,32 +296,30 @@ def settle_rows(
 ):
     """Fill the leaves of some trees, and put the nodes of each in order, level by level.
 
-    An honest tree loses the nodes of which one side stays empty. ``node_of_row`` tells where the
-    rows of a tree that is not honest are; ``size``, ``listed`` and ``next_row`` are scratch with a
-    place for each node. Writes the fields of :class:`Trees`, and returns how long they are.
+    An honest tree loses the nodes of which one side stays empty. The ranks of a tree change
+    their places. ``begin``, ``end`` and ``listed`` are scratch with a place for each node,
+    ``buffer`` with one for each row of a tree. Writes the fields of :class:`Trees`, and returns how
+    long they are.
     """
     at_node, at_subset, at_leaf, at_row = 0, 0, 0, 0
     for k in range(n_nodes.shape[0]):
         nodes = all_nodes[first_node[k] : first_node[k + 1]]
-        begin, end = starts[2 * k], starts[2 * k + 1]
-        if honest:
-            begin, end = end, starts[2 * k + 2]
-        its_ranks, its_nodes = ranks[begin:end], node_of_row[begin:end]
+        part = 2 * k + 1 if honest else 2 * k
+        its_ranks = ranks[starts[part] : starts[part + 1]]
         its_subsets = all_subsets[first_subset[k] :]
-        if honest:
-            find_nodes(codes, its_ranks, categorical, nodes, its_subsets, its_nodes)
-        count_rows_below(nodes, its_nodes, size)
-        n_nodes[k] = list_by_level(nodes, size, listed)
+        sort_into_leaves(codes, its_ranks, categorical, nodes, its_subsets, begin, end, buffer)
+        n_nodes[k] = list_by_level(nodes, begin, end, listed)
         for i in range(n_nodes[k]):
             node = listed[i]
             split = nodes[node, FEATURE]
             feature[at_node], code[at_node] = split, 0
             missing_left[at_node] = nodes[node, MISSING_LEFT] != 0
             if split == LEAF:
-                leaf_sizes[at_leaf] = size[node]
+                leaf_sizes[at_leaf] = end[node] - begin[node]
                 at_leaf += 1
-                next_row[node] = at_row
-                at_row += size[node]
+                for place in range(begin[node], end[node]):
+                    leaf_rows[at_row] = its_ranks[place]
+                    at_row += 1
             elif categorical[split]:
                 for word in range(4):
                     subsets[at_subset, word] = its_subsets[nodes[node, CODE], word]
@@ -333,11 +327,6 @@ def settle_rows(
             else:
                 code[at_node] = nodes[node, CODE]
             at_node += 1
-        # Leaf by leaf, its rows in their old order.
-        for i in range(its_ranks.shape[0]):
-            node = its_nodes[i]
-            leaf_rows[next_row[node]] = its_ranks[i]
-            next_row[node] += 1
     return n_nodes.shape[0], at_node, at_node, at_node, at_subset, at_leaf, at_row
 
 

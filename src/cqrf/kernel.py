@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.core import event
-from numba.core.cgutils import create_struct_proxy
+from numba.core.cgutils import create_struct_proxy, for_range
 from numba.extending import intrinsic
 
 
@@ -118,6 +118,73 @@ def add_row(_typing_context: Any, table: Any, at: Any, source: Any, row: Any, pa
         return context.get_dummy_value()
 
     return types.void(table, types.int64, source, types.int64, pairs), generate
+
+
+@intrinsic
+def sum_rows(
+    _typing_context: Any,
+    table: Any,
+    rows: Any,
+    n_rows: Any,
+    start: Any,
+    keep: Any,
+    first: Any,
+    squares: Any,
+    pairs: Any,
+) -> Any:
+    """Running sums over some rows of a table, which begin with the numbers of ``start``.
+
+    Writes that of the first number of a row, and the sum of squares of those of the others, as
+    they are after each row; empties the rows unless ``keep``. Tables and ``pairs`` as for
+    :func:`add_row`.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.DoubleType()
+        widths = [4] * (pairs.count // 2) + [2] * (pairs.count % 2)
+        places = [4 * k for k in range(len(widths))]
+
+        def point(which: int, place: Any, width: int = 1) -> Any:
+            address = _address(context, builder, signature, arguments[which], which, place, number)
+            kind = number if width == 1 else ir.VectorType(number, width)
+            return builder.bitcast(address, kind.as_pointer())
+
+        def at(place: int) -> Any:
+            return ir.Constant(ir.IntType(64), place)
+
+        running = []
+        for place, width in zip(places, widths, strict=True):
+            running.append(builder.alloca(ir.VectorType(number, width)))
+            builder.store(builder.load(point(3, at(place), width), align=8), running[-1])
+        with for_range(builder, arguments[2]) as loop:
+            row = builder.load(
+                _address(context, builder, signature, arguments[1], 1, loop.index, ir.IntType(64))
+            )
+            row = builder.mul(row, at(2 * pairs.count))
+            lanes = []
+            for place, width, total in zip(places, widths, running, strict=True):
+                address = point(0, builder.add(row, at(place)), width)
+                numbers = builder.load(address, align=8)
+                empty = ir.Constant(numbers.type, [0.0] * width)
+                builder.store(builder.select(arguments[4], numbers, empty), address, align=8)
+                sums = builder.fadd(builder.load(total), numbers)
+                builder.store(sums, total)
+                if place == 0:
+                    mass = builder.extract_element(sums, ir.Constant(ir.IntType(32), 0))
+                    builder.store(mass, point(5, loop.index))
+                squared = builder.fmul(sums, sums)
+                lanes += [
+                    builder.extract_element(squared, ir.Constant(ir.IntType(32), lane))
+                    for lane in range(width)
+                ]
+            length = lanes[1]
+            for one, other in zip(lanes[2::2], lanes[3::2], strict=True):
+                length = builder.fadd(length, builder.fadd(one, other))
+            builder.store(length, point(6, loop.index))
+        return context.get_dummy_value()
+
+    signature = types.void(table, rows, types.int64, start, types.boolean, first, squares, pairs)
+    return signature, generate
 
 
 @intrinsic

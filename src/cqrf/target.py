@@ -152,7 +152,10 @@ def oriented(time: Times, censoring: str) -> Times:
 
 def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Row numbers by time; at a tied time events before censorings, then by row number."""
-    return np.lexsort((~event, time)).astype(np.int32)
+    order = np.argsort(time)  # a quarter of the time of a sort that heeds ties
+    if not (np.diff(time[order]) > 0).all():
+        order = np.lexsort((~event, time))
+    return order.astype(np.int32)
 
 
 def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int32]]:

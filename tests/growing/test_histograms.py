@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
+from cqrf import kernel
 from cqrf.growing.histograms import (
     MANY_ROWS,
     MISSING,
     N_BINS,
-    accumulate,
     count_rows,
     empty_bin,
     fill,
@@ -21,6 +22,11 @@ N_ROWS = (1, 2, 3, 4, 5, 11, 100, MANY_ROWS - 1, MANY_ROWS, MANY_ROWS + 1, MANY_
 sizes = pytest.mark.parametrize("n_rows", N_ROWS)
 widths = pytest.mark.parametrize("n_pairs", [1, 2, 3, 4, 5])
 SOME_CODES = [0, 1, 2, 7, 63, 64, 200, 254, MISSING]
+
+
+@njit
+def sum_rows(table, rows, n_rows, start, keep, first, squares, pairs):
+    kernel.sum_rows(table, rows, n_rows, start, keep, first, squares, pairs)
 
 
 def make_node(n_rows, n_pairs, codes=SOME_CODES):
@@ -129,7 +135,7 @@ def test_running_sums_follow_the_sequence_of_bins(n_pairs, n_rows, keep, starts_
     start = np.arange(2.0 * n_pairs) * (0.0 if starts_empty else 1.5)
     mass_below, score = np.full(N_BINS, np.nan), np.full(N_BINS, np.nan)
     before = sums.copy()
-    accumulate(bins, n_bins, start, keep, sums, mass_below, score)
+    sum_rows(sums, bins, n_bins, start, keep, mass_below, score, (0,) * n_pairs)
     for at in range(n_bins):
         total = start.copy()
         for row, label in zip(rows, labels, strict=True):

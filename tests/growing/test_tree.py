@@ -21,13 +21,12 @@ from cqrf.growing.tree import (
     BLOCK_ROWS,
     COPIED_PER_CANDIDATE,
     LEAF,
-    count_rows_below,
-    find_nodes,
     grow_nodes,
     list_by_level,
     make_scratch,
     partition,
     send_unseen_left,
+    sort_into_leaves,
 )
 
 NO_LIMIT = np.iinfo(np.int32).max
@@ -53,7 +52,6 @@ class Tree:
         scratch = make_scratch(
             len(ranks) + 3, len(codes), 2 * len(labelling.pairs), n_candidates, min_samples_leaf
         )
-        self.node_of_row = np.full(len(ranks), -1, np.int32)
         self.importance = np.zeros(len(codes))
         n_nodes, n_subsets = grow_nodes(
             ranks,
@@ -72,11 +70,11 @@ class Tree:
             weight is not None,
             np.uint64(seed),
             tuple(scratch),
-            self.node_of_row,
             self.importance,
         )
         assert not any(used.any() for used in (scratch.seen, scratch.counts, scratch.sums))
         self.nodes, self.subsets = scratch.nodes[:n_nodes], scratch.subsets[:n_subsets]
+        self.node_of_row = self.find_nodes(codes, ranks)
 
     @property
     def feature(self):
@@ -131,9 +129,22 @@ class Tree:
         return depth
 
     def find_nodes(self, codes, rows):
-        found = np.full(len(rows), -1, np.int32)
-        find_nodes(codes, rows, self.categorical, self.nodes, self.subsets, found)
-        return found
+        """Leaf of each of some rows, by where they stand when they are sorted."""
+        places = self.sort_into_leaves(codes, rows)
+        found = {}
+        for node, its_rows in enumerate(places):
+            if self.feature[node] == LEAF:
+                found |= dict.fromkeys(its_rows.tolist(), node)
+        return np.array([found[row] for row in rows.tolist()], np.int32)
+
+    def sort_into_leaves(self, codes, rows):
+        """Rows of each node, in the order in which they come to stand."""
+        moved, buffer = rows.copy(), np.empty_like(rows)
+        begin, end = np.full((2, self.n_nodes), -1, np.int32)
+        sort_into_leaves(
+            codes, moved, self.categorical, self.nodes, self.subsets, begin, end, buffer
+        )
+        return [moved[first:last] for first, last in zip(begin, end, strict=True)]
 
     def arrays(self):
         """All that a tree is; a leaf has no code and no child."""
@@ -314,12 +325,16 @@ def test_rows_sit_in_the_leaf_that_a_plain_traversal_finds(weighted):
         tree, *_ = grow(rng, n=150, weighted=weighted, n_candidates=2, seed=seed)
         expected = [tree.path(tree.codes[:, row])[-1] for row in range(150)]
         assert tree.node_of_row.tolist() == expected
-        assert tree.find_nodes(tree.codes, np.arange(150, dtype=np.uint32)).tolist() == expected
         # Rows that the tree has never seen, with codes it has never seen, in any order.
         others = rng.integers(0, 256, (4, 90)).astype(np.uint8)
         rows = rng.integers(0, 90, 40).astype(np.uint32)
         expected = [tree.path(others[:, row])[-1] for row in rows]
         assert tree.find_nodes(others, rows).tolist() == expected
+        # They stand together in every node that they pass, in their old order in a leaf.
+        for node, found in enumerate(tree.sort_into_leaves(others, rows)):
+            passed = [row for row in rows.tolist() if node in tree.path(others[:, row])]
+            assert sorted(found.tolist()) == sorted(passed)
+            assert tree.feature[node] != LEAF or found.tolist() == passed
 
 
 @given(st.lists(st.integers(0, 8).map(lambda code: MISSING if code == 8 else code)), st.data())
@@ -437,9 +452,10 @@ def test_nodes_of_a_copied_block_are_split_best_too():
 def list_with_rows(tree, codes):
     """Drop other rows into a grown tree and list its nodes, as for an honest tree."""
     rows = np.arange(codes.shape[1], dtype=np.uint32)
-    size, listed = np.full((2, tree.n_nodes), -1, np.int32)
-    count_rows_below(tree.nodes, tree.find_nodes(codes, rows), size)
-    return size.tolist(), listed[: list_by_level(tree.nodes, size, listed)].tolist()
+    sizes = [len(its_rows) for its_rows in tree.sort_into_leaves(codes, rows)]
+    begin, listed = np.full((2, tree.n_nodes), 7, np.int32)
+    n_listed = list_by_level(tree.nodes, begin, begin + np.array(sizes, np.int32), listed)
+    return sizes, listed[:n_listed].tolist()
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 30]))
@@ -447,9 +463,9 @@ def test_nodes_are_listed_level_by_level_without_those_that_part_no_rows(seed, n
     rng = np.random.default_rng(seed)
     tree, *_ = grow(rng, n=60, n_candidates=2, seed=seed)
     codes = rng.choice([0, 1, 2, 3, 4, 5, 30, 60, 150, MISSING], (4, n_rows)).astype(np.uint8)
-    size, listed = list_with_rows(tree, codes)
+    sizes, listed = list_with_rows(tree, codes)
     through = [len(rows) for rows in tree.rows_of_nodes(codes)]
-    assert size == through
+    assert sizes == through
 
     def parts_rows(node):
         left = tree.left[node]

@@ -1,14 +1,17 @@
 """Columns: ranges, quantiles and typical values, from bins and from the table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest
 from cqrf.binning import column_edges, encode
 from cqrf.serve.columns import describe_columns, find_middles, find_step, is_regular
-from cqrf.serve.served import prepare
+from cqrf.serve.served import prepare, read_data
 
 
 def by_name(served):
@@ -96,3 +99,18 @@ def test_columns_without_values_or_spread():
     assert (empty.low, empty.typical, empty.missing) == (None, None, 1.0)
     _, exact, _ = describe_columns(forest.model_, ["a", "b", "c"], forest.feature_importances_, X)
     assert (exact.low, exact.high, exact.typical, exact.missing) == (3, 3, 3, 0.0)
+
+
+def test_a_forest_that_keeps_no_features_is_served_by_its_bins(forest, frame, target):
+    rows = forest.model_.rows
+    bare = replace(forest.model_, rows=rows._replace(codes=rows.codes[:, :0]))
+    without = clone(forest)
+    without.__dict__.update(forest.__dict__, model_=bare)
+    data = read_data(without, frame, target, [""] * len(frame), "patients.csv")
+    assert data.training is None
+    served = prepare(without, "patients.cqrf", data)
+    known = prepare(forest, "patients.cqrf")
+    for column, full in zip(served.columns, known.columns, strict=True):
+        assert (column.low, column.high, column.missing) == (full.low, full.high, 0.0)
+        assert column.typical is not None
+    assert served.no_errors is None

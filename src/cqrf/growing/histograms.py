@@ -82,34 +82,6 @@ def count_rows(column, rows, bins, n_bins, count, count_below):
 
 
 @inlined
-def accumulate(bins, n_bins, start, keep, sums, mass_below, score):
-    """Running sums over a sequence of bins: weight and squared length of the labels' sum.
-
-    They begin with the labels ``start``. The bins are emptied on the way unless ``keep``.
-    """
-    mass, label = start[0], start[1]
-    for at in range(n_bins):
-        code = bins[at]
-        mass += sums[code, 0]
-        label += sums[code, 1]
-        mass_below[at] = mass
-        score[at] = label * label
-        if not keep:
-            sums[code, 0] = 0.0
-            sums[code, 1] = 0.0
-    for k in range(2, sums.shape[1], 2):
-        one, other = start[k], start[k + 1]
-        for at in range(n_bins):
-            code = bins[at]
-            one += sums[code, k]
-            other += sums[code, k + 1]
-            score[at] += one * one + other * other
-            if not keep:
-                sums[code, k] = 0.0
-                sums[code, k + 1] = 0.0
-
-
-@inlined
 def empty_bin(code, sums):
     """Set one bin back to zero."""
     for k in range(sums.shape[1]):

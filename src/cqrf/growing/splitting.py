@@ -19,14 +19,13 @@ import numpy as np
 from cqrf.chance import below, mix
 from cqrf.growing.histograms import (
     MISSING,
-    accumulate,
     count_rows,
     empty_bin,
     fill,
     list_seen,
 )
 from cqrf.growing.labels import TOLERANCE
-from cqrf.kernel import called, inlined
+from cqrf.kernel import called, inlined, sum_rows
 
 
 @inlined
@@ -136,7 +135,7 @@ def find_split(
         for missing_left in range(1 if saw_missing else 0, -1, -1):
             for k in range(sums.shape[1]):
                 start[k] = sums[MISSING, k] if missing_left == 1 else 0.0
-            accumulate(bins, n_bins, start, missing_left == 1, sums, mass_below, score)
+            sum_rows(sums, bins, n_bins, start, missing_left == 1, mass_below, score, pairs)
             at, gain = best_cut(
                 n_bins,
                 n,

@@ -83,7 +83,6 @@ class Scratch(NamedTuple):
     buffer: NDArray[np.uint32]
     features: NDArray[np.int32]
     # The table's rows that the tree has drawn, and those of a block: see BLOCK_ROWS.
-    tree_rows: NDArray[np.uint32]
     tree_codes: NDArray[np.uint8]
     tree_time: NDArray[np.float64]
     tree_event: NDArray[np.bool_]
@@ -128,7 +127,6 @@ def make_scratch(
         rows=np.empty(n_rows, np.uint32),
         buffer=np.empty(n_rows, np.uint32),
         features=np.empty(n_features, np.int32),
-        tree_rows=np.arange(n_rows, dtype=np.uint32),
         tree_codes=np.empty((n_features, n_rows), np.uint8),
         tree_time=np.empty(n_rows),
         tree_event=np.empty(n_rows, np.bool_),
@@ -185,14 +183,13 @@ def grow_nodes(
     weighted,
     seed,
     scratch,
-    node_of_row,
     importance,
 ):
     """Split some of the rows, in time order, until no node should or can be split.
 
     Writes the table of the module's docstring and the subsets into ``scratch``, a tuple of the
-    fields of :class:`Scratch`, and returns how many there are of each. Writes the node that each
-    row ended in, and adds the gain of each feature over its splits, per row of the tree.
+    fields of :class:`Scratch`, and returns how many there are of each. Adds the gain of each
+    feature over its splits, per row of the tree.
     """
     (
         nodes,
@@ -204,7 +201,6 @@ def grow_nodes(
         rows,
         buffer,
         features,
-        tree_rows,
         tree_codes,
         tree_time,
         tree_event,
@@ -242,7 +238,7 @@ def grow_nodes(
         tree_weight,
     )
     block_first = tree_first
-    block_rows, block_begin, block_end = tree_rows, 0, n_rows
+    block_begin, block_end = 0, n_rows
 
     n_subsets = 0
     random_word = seed
@@ -256,7 +252,7 @@ def grow_nodes(
             block_codes, block_time = tree_codes, tree_time
             block_event, block_weight = tree_event, tree_weight
             block_first = tree_first
-            block_rows, block_begin, block_end = tree_rows, 0, n_rows
+            block_begin, block_end = 0, n_rows
         here = rows[begin[node] : end[node]]
         n = here.shape[0]
         best_feature = -1
@@ -327,8 +323,6 @@ def grow_nodes(
                     )
                 )
         if best_feature < 0:
-            for i in range(n):
-                node_of_row[block_rows[here[i]]] = node
             continue
         if categorical[best_feature]:
             for word in range(4):
@@ -399,38 +393,34 @@ def take_first_at_risk(first_at_risk, rows):
 
 
 @inlined
-def find_nodes(codes, rows, categorical, nodes, subsets, node_of_row):
-    """Write the leaf node that each of the rows reaches; codes of shape (n_features, n)."""
-    for i in range(rows.shape[0]):
-        row, node = rows[i], 0
-        while nodes[node, FEATURE] != LEAF:
-            split = nodes[node, FEATURE]
-            left = goes_left(
-                codes[split, row],
-                split,
-                nodes[node, CODE],
-                nodes[node, MISSING_LEFT] != 0,
-                categorical,
-                subsets,
-            )
-            node = nodes[node, LEFT] if left else nodes[node, LEFT] + 1
-        node_of_row[i] = node
+def sort_into_leaves(codes, ranks, categorical, nodes, subsets, begin, end, buffer):
+    """Send rows down a tree, so that those of each node stand together; codes by rank.
 
-
-@inlined
-def count_rows_below(nodes, node_of_row, size):
-    """Write how many of the rows are in each node. Children stand behind their parents."""
+    Writes where the rows of each node begin and end among the ranks, which change their places;
+    in a leaf they are in their old order. Children stand behind their parents.
+    """
+    begin[0], end[0] = 0, ranks.shape[0]
     for node in range(nodes.shape[0]):
-        size[node] = 0
-    for i in range(node_of_row.shape[0]):
-        size[node_of_row[i]] += 1
-    for node in range(nodes.shape[0] - 1, -1, -1):
-        if nodes[node, FEATURE] != LEAF:
-            size[node] = size[nodes[node, LEFT]] + size[nodes[node, LEFT] + 1]
+        split, left = nodes[node, FEATURE], nodes[node, LEFT]
+        if split == LEAF:
+            continue
+        here = ranks[begin[node] : end[node]]
+        n_left = partition(
+            codes[split],
+            here,
+            split,
+            nodes[node, CODE],
+            nodes[node, MISSING_LEFT] != 0,
+            categorical,
+            subsets,
+            buffer,
+        )
+        begin[left], begin[left + 1] = begin[node], begin[node] + n_left
+        end[left], end[left + 1] = begin[node] + n_left, end[node]
 
 
 @inlined
-def list_by_level(nodes, size, listed):
+def list_by_level(nodes, begin, end, listed):
     """List the nodes level by level, each from left to right; return how many there are.
 
     A node of which one side has no rows gives way to its other side.
@@ -441,11 +431,11 @@ def list_by_level(nodes, size, listed):
         node = listed[at]
         while nodes[node, FEATURE] != LEAF:
             left = nodes[node, LEFT]
-            if size[left] > 0 and size[left + 1] > 0:
+            if begin[left] < end[left] and begin[left + 1] < end[left + 1]:
                 listed[n_listed], listed[n_listed + 1] = left, left + 1
                 n_listed += 2
                 break
-            node = left if size[left] > 0 else left + 1
+            node = left if begin[left] < end[left] else left + 1
         listed[at] = node
         at += 1
     return n_listed
