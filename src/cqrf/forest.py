@@ -349,12 +349,14 @@ def join_trees(
     if categorical.any():
         is_category = (feature != LEAF) & categorical[feature]
         code = np.where(is_category, np.cumsum(is_category, dtype=np.int32) - 1, code)
+    left = np.empty(len(feature), np.int64)
+    number_nodes(feature, trees.n_nodes, left)
     return Forest(
         roots=_starts_of_sizes(trees.n_nodes)[:-1],
         feature=feature,
         code=code,
         missing_left=trees.missing_left,
-        left=number_nodes(feature, trees.n_nodes),
+        left=left,
         subsets=trees.subsets,
         categorical=categorical,
         leaf_offsets=_starts_of_sizes(trees.leaf_sizes),
@@ -364,14 +366,13 @@ def join_trees(
 
 
 @kernel
-def number_nodes(feature, n_nodes):
-    """Left child of every node, and for a leaf its number, of trees that stand level by level.
+def number_nodes(feature, n_nodes, left):
+    """Write the left child of each node, of a leaf its number; trees stand level by level.
 
     In such a tree the i-th node that is split has its children at 1 + 2 i and 2 + 2 i. The trees
     before the t-th have s splits together and thus t + 2 s nodes: the k-th split of the whole
     forest, in tree t, has its left child at t + 2 k + 1.
     """
-    left = np.empty(feature.shape[0], np.int64)
     node, n_splits, n_leaves = 0, 0, 0
     for tree in range(n_nodes.shape[0]):
         for _ in range(n_nodes[tree]):
@@ -382,7 +383,6 @@ def number_nodes(feature, n_nodes):
                 left[node] = tree + 2 * n_splits + 1
                 n_splits += 1
             node += 1
-    return left
 
 
 def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
