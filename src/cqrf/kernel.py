@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 
 class _CollectorPause(event.Listener):
-    """Collects no garbage while kernels are compiled, which is a tenth of the time it takes.
+    """Collects no garbage while kernels are compiled: all they make is in use until the end.
 
     Compilations are nested but never side by side: they hold Numba's lock.
     """

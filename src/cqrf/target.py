@@ -152,7 +152,7 @@ def oriented(time: Times, censoring: str) -> Times:
 
 def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Row numbers by time; at a tied time events before censorings, then by row number."""
-    order = np.argsort(time)  # a quarter of the time of a sort that heeds ties
+    order = np.argsort(time)  # much faster than a sort that heeds ties
     if not (np.diff(time[order]) > 0).all():
         order = np.lexsort((~event, time))
     return order.astype(np.int32)

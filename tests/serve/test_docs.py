@@ -44,13 +44,13 @@ def split_commands(block):
 
 
 def alike(one, two):
-    """The same keys and texts, and numbers that are near."""
+    """The same keys and texts, and numbers to the digits that are shown."""
     if isinstance(one, dict):
         return one.keys() == two.keys() and all(alike(one[key], two[key]) for key in one)
     if isinstance(one, list):
         return len(one) == len(two) and all(map(alike, one, two))
     if isinstance(one, float) and isinstance(two, float):
-        return one == pytest.approx(two, rel=0.15, abs=0.05)
+        return one == pytest.approx(two, rel=1e-3)
     return one == two
 
 

@@ -24,12 +24,18 @@ def api(served):
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+# Nothing wrong can be sent to an operation that takes nothing.
+TRIED = [
+    pytest.param(method, path, mode, id=f"{path}-{mode.value}")
+    for method, path in OPERATIONS
+    for mode in GenerationMode
+    if mode is GenerationMode.POSITIVE or path not in ("/model", "/healthz")
+]
+
+
+@pytest.mark.parametrize(("method", "path", "mode"), TRIED)
 def test_every_operation_holds_to_its_document(api, method, path, mode):
     operation = api[path][method]
-    if mode is GenerationMode.NEGATIVE and path in ("/model", "/healthz"):
-        return  # nothing can be sent to these that is wrong
     statuses = set()
 
     @given(case=operation.as_strategy(generation_mode=mode))
