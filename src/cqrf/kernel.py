@@ -84,7 +84,17 @@ def trailing_zeros(_typing_context: Any, word: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
-    return types.int64(types.uint64), generate
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def count_bits(_typing_context: Any, word: Any) -> Any:
+    """Number of set bits of an unsigned 64-bit word."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
 
 
 @intrinsic

@@ -28,8 +28,9 @@ from scipy.special import erfc, ndtri
 from cqrf.arguments import read_fraction
 from cqrf.forest import Forest
 from cqrf.kernel import kernel
+from cqrf.leaves import find_leaves
 from cqrf.threads import in_threads
-from cqrf.weights import CHUNK_WEIGHTS, find_leaf, forest_weights
+from cqrf.weights import CHUNK_WEIGHTS, forest_weights
 
 
 def survival_errors(
@@ -50,15 +51,7 @@ def survival_errors(
         rows = slice(start, start + chunk)
         weights = forest_weights(forest, queries[rows], n_train, sample_weight)
         return _bag_variances(
-            queries[rows],
-            forest.categorical,
-            forest.roots,
-            forest.feature,
-            forest.code,
-            forest.missing_left,
-            forest.left,
-            forest.subsets,
-            forest.leaf_offsets,
+            *find_leaves(forest, queries[rows]),
             forest.leaf_rows,
             *weights,
             time,
@@ -129,15 +122,8 @@ def write_influence(ranks, weights, time, event, at, influence):
 
 @kernel
 def _bag_variances(
-    queries,
-    categorical,
-    roots,
-    feature,
-    code,
-    missing_left,
-    left,
-    subsets,
-    leaf_offsets,
+    starts,
+    sizes,
     leaf_rows,
     offsets,
     ranks,
@@ -153,13 +139,8 @@ def _bag_variances(
     n_queries, n_times = at.shape
     between, within = np.zeros((n_queries, n_times)), np.zeros((n_queries, n_times))
     influence = np.zeros(time.shape[0])
-    leaves = np.empty(n_bags * bag_size, np.int64)
     moves = np.empty(bag_size)
     for q in range(n_queries):
-        for t in range(leaves.shape[0]):
-            leaves[t] = find_leaf(
-                queries[q], roots[t], categorical, feature, code, missing_left, left, subsets
-            )
         row = ranks[offsets[q] : offsets[q + 1]]
         row_weights = weights[offsets[q] : offsets[q + 1]]
         for k in range(n_times):
@@ -167,9 +148,9 @@ def _bag_variances(
             for bag in range(n_bags):
                 mean = 0.0
                 for b in range(bag_size):
-                    leaf = leaves[bag * bag_size + b]
+                    t = bag * bag_size + b
                     total, mass = 0.0, 0.0
-                    for i in range(leaf_offsets[leaf], leaf_offsets[leaf + 1]):
+                    for i in range(starts[q, t], starts[q, t] + sizes[q, t]):
                         rank = leaf_rows[i]
                         weight = 1.0 if sample_weight is None else np.float64(sample_weight[rank])
                         total += weight * influence[rank]

@@ -17,8 +17,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from cqrf.forest import Forest
-from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import called, inlined, kernel, prefetch, trailing_zeros
+from cqrf.kernel import called, count_bits, kernel, prefetch, trailing_zeros
+from cqrf.leaves import find_leaves
 from cqrf.threads import in_threads
 
 Result = TypeVar("Result")
@@ -26,8 +26,13 @@ Result = TypeVar("Result")
 # Queries are read in chunks whose weights hold about this many numbers (24 MB), so that
 # memory does not grow with the number of queries.
 CHUNK_WEIGHTS = 2_000_000
-# Leaves lie far apart in memory: they are asked for this many trees before they are read.
-TREES_AHEAD = 8
+# Leaves lie far apart in memory: they are asked for so many before they are read.
+LEAVES_AHEAD = 16
+# Of more training rows, a number for each (1 MB) does not stay in the cache.
+MANY_ROWS = 131_072
+# Ranks and places are unsigned in the kernels: that spares the check for one that counts from the
+# end. A rank lies in word ``rank >> WORD``, there at bit ``rank & WITHIN``.
+ZERO, ONE, WORD, WITHIN = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 class Weights(NamedTuple):
@@ -50,37 +55,19 @@ def forest_weights(
     ``in_bag`` has bits of shape (n_queries, trees / 8): trees whose bit is set are left
     out for that query. A query that no tree is left for has an empty row.
     """
-    n_queries, n_trees = len(queries), len(forest.roots)
-    starts = np.zeros((n_queries, n_trees), np.int64)
-    sizes = np.zeros((n_queries, n_trees), np.int32)
-    find_leaves(
-        queries,
-        forest.categorical,
-        forest.roots,
-        forest.feature,
-        forest.code,
-        forest.missing_left,
-        forest.left,
-        forest.subsets,
-        forest.leaf_offsets,
-        in_bag,
-        starts,
-        sizes,
-    )
-    capacity = np.minimum(sizes.sum(axis=1, dtype=np.int64), n_train).sum()
+    leaves = find_leaves(forest, queries, in_bag)
+    capacity = np.minimum(leaves.sizes.sum(axis=1, dtype=np.int64), n_train).sum()
     weights = Weights(
-        np.zeros(n_queries + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity)
+        np.zeros(len(queries) + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity)
     )
-    n = add_leaves(
-        starts,
-        sizes,
-        forest.leaf_rows,
-        sample_weight,
-        np.zeros(n_train),
-        np.zeros((n_train >> 6) + 1, np.uint64),
-        np.zeros((n_train >> 12) + 1, np.uint64),
-        *weights,
-    )
+    n_words = (n_train >> 6) + 1
+    bits, words = np.zeros(n_words, np.uint64), np.zeros((n_words >> 6) + 1, np.uint64)
+    if n_train <= MANY_ROWS:
+        add_leaves, room = _add_leaves, np.zeros(n_train)
+    else:
+        add_leaves, room = _add_sparse_leaves, np.empty(n_words, np.uint64)
+    starts, sizes = leaves.starts.ravel(), leaves.sizes.ravel()
+    n = add_leaves(starts, sizes, forest.leaf_rows, sample_weight, bits, words, room, *weights)
     return Weights(weights.offsets, weights.ranks[:n], weights.values[:n])
 
 
@@ -110,115 +97,137 @@ def map_weights(
 
 
 @kernel
-def find_leaves(
-    queries,
-    categorical,
-    roots,
-    feature,
-    code,
-    missing_left,
-    left,
-    subsets,
-    leaf_offsets,
-    in_bag,
-    starts,
-    sizes,
-):
-    """Write where the rows of the leaf of each query in each tree start, and how many they are."""
-    # All queries go through one tree before the next: its nodes stay in the cache.
-    for t in range(roots.shape[0]):
-        for q in range(queries.shape[0]):
-            if in_bag is not None and (in_bag[q, t >> 3] >> (t & 7)) & 1:
-                continue
-            leaf = find_leaf(
-                queries[q], roots[t], categorical, feature, code, missing_left, left, subsets
-            )
-            starts[q, t] = leaf_offsets[leaf]
-            sizes[q, t] = leaf_offsets[leaf + 1] - leaf_offsets[leaf]
-
-
-@kernel
-def add_leaves(
-    starts,
-    sizes,
-    leaf_rows,
-    sample_weight,
-    total,
-    touched_bits,
-    touched_words,
-    offsets,
-    ranks,
-    values,
+def _add_leaves(
+    starts, sizes, leaf_rows, sample_weight, bits, words, total, offsets, ranks, values
 ):
     """Write the weights of each query from its leaves; return how many there are.
 
-    ``total`` (a number for each rank) and the bits touched are scratch that is zero between
-    queries: one bit per rank, and one per word of these. Walking the set bits visits only the
-    rows touched, in time order, however many there are.
+    Leaves stand one behind the other, as many for each query as there are trees. ``total`` (a
+    number for each rank) and the bits (one for each rank touched, and one for each word of these)
+    are scratch that is zero between queries. Walking the set bits visits only the rows touched, in
+    time order, however many there are.
     """
-    n_trees = starts.shape[1]
-    at = 0
-    for q in range(starts.shape[0]):
+    n_queries, at = offsets.shape[0] - 1, ZERO
+    n_trees = starts.shape[0] // max(1, n_queries)
+    for q in range(n_queries):
         n_used = 0
-        for t in range(n_trees):
-            if t + TREES_AHEAD < n_trees:
-                prefetch(leaf_rows, starts[q, t + TREES_AHEAD])
-            if sizes[q, t] > 0:
+        for leaf in range(q * n_trees, (q + 1) * n_trees):
+            if leaf + LEAVES_AHEAD < starts.shape[0]:
+                prefetch(leaf_rows, starts[leaf + LEAVES_AHEAD])
+            if sizes[leaf] > 0:
                 n_used += 1
-                rows = leaf_rows[starts[q, t] : starts[q, t] + sizes[q, t]]
-                add_leaf(rows, sample_weight, total, touched_bits, touched_words)
+                rows = leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
+                add_leaf(rows, sample_weight, bits, words, total)
         per_tree = 1.0 / max(1, n_used)
-        for first in range(touched_words.shape[0]):
-            words = touched_words[first]
-            touched_words[first] = np.uint64(0)
-            while words != np.uint64(0):
-                at_word = (first << 6) + trailing_zeros(words)
-                words &= words - np.uint64(1)
-                word = touched_bits[at_word]
-                touched_bits[at_word] = np.uint64(0)
-                while word != np.uint64(0):
-                    rank = (at_word << 6) + trailing_zeros(word)
-                    word &= word - np.uint64(1)
+        for first in range(words.shape[0]):
+            its_words = words[first]
+            words[first] = ZERO
+            while its_words != ZERO:
+                at_word = np.uint64(first << 6) + trailing_zeros(its_words)
+                its_words &= its_words - ONE
+                word = bits[at_word]
+                bits[at_word] = ZERO
+                while word != ZERO:
+                    rank = (at_word << WORD) + trailing_zeros(word)
+                    word &= word - ONE
                     ranks[at] = rank
                     values[at] = total[rank] * per_tree
                     total[rank] = 0.0
-                    at += 1
+                    at += ONE
         offsets[q + 1] = at
     return at
 
 
-@inlined
-def find_leaf(query, root, categorical, feature, code, missing_left, left, subsets):
-    """Number of the leaf that a query reaches in the tree that starts at ``root``."""
-    node = root
-    split = feature[node]
-    while split != LEAF:
-        goes_right = not goes_left(
-            query[split], split, code[node], missing_left[node], categorical, subsets
-        )
-        # A sum, not a branch: where a row goes cannot be guessed.
-        node = left[node] + goes_right
-        split = feature[node]
-    return left[node]
+@kernel
+def _add_sparse_leaves(
+    starts, sizes, leaf_rows, sample_weight, bits, words, first_place, offsets, ranks, values
+):
+    """As :func:`_add_leaves`, for leaves that touch few of many rows.
+
+    Goes through the leaves twice, to set bits and to add. In between the bits are counted:
+    ``first_place`` is the number of those before a word, from which follows the place of a row
+    among those of the query. A number for each rank would have to come from afar.
+    """
+    n_queries, at = offsets.shape[0] - 1, ZERO
+    n_trees = starts.shape[0] // max(1, n_queries)
+    for q in range(n_queries):
+        for leaf in range(q * n_trees, (q + 1) * n_trees):
+            if leaf + LEAVES_AHEAD < starts.shape[0]:
+                prefetch(leaf_rows, starts[leaf + LEAVES_AHEAD])
+            touch_leaf(leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]], bits, words)
+        for first in range(words.shape[0]):
+            its_words = words[first]
+            words[first] = ZERO
+            while its_words != ZERO:
+                at_word = np.uint64(first << 6) + trailing_zeros(its_words)
+                its_words &= its_words - ONE
+                word = bits[at_word]
+                first_place[at_word] = at
+                while word != ZERO:
+                    ranks[at] = (at_word << WORD) + trailing_zeros(word)
+                    word &= word - ONE
+                    values[at] = 0.0
+                    at += ONE
+        n_used = 0
+        for leaf in range(q * n_trees, (q + 1) * n_trees):
+            if sizes[leaf] > 0:
+                n_used += 1
+                rows = leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
+                add_touched_leaf(rows, sample_weight, bits, first_place, values)
+        per_tree = 1.0 / max(1, n_used)
+        for place in range(offsets[q], at):
+            values[place] *= per_tree
+            bits[np.uint64(ranks[place]) >> WORD] = ZERO
+        offsets[q + 1] = at
+    return at
 
 
 @called
-def add_leaf(rows, sample_weight, total, touched_bits, touched_words):
+def add_leaf(rows, sample_weight, bits, words, total):
     """Spread weight 1 over the rows of a leaf."""
-    mass = 1.0 * rows.shape[0]
-    if sample_weight is not None:
-        mass = 0.0
-        for i in range(rows.shape[0]):
-            mass += sample_weight[rows[i]]
-    share = 1.0 / mass
+    share = 1.0 / mass_of(rows, sample_weight)
     for i in range(rows.shape[0]):
-        # An unsigned index spares the compiler the check for one that counts from the end.
         rank = np.uint64(rows[i])
         if sample_weight is None:
             total[rank] += share
         else:
             total[rank] += share * sample_weight[rank]
-        word = rank >> np.uint64(6)
-        if touched_bits[word] == np.uint64(0):
-            touched_words[word >> np.uint64(6)] |= np.uint64(1) << (word & np.uint64(63))
-        touched_bits[word] |= np.uint64(1) << (rank & np.uint64(63))
+        word = rank >> WORD
+        if bits[word] == ZERO:
+            words[word >> WORD] |= ONE << (word & WITHIN)
+        bits[word] |= ONE << (rank & WITHIN)
+
+
+@called
+def touch_leaf(rows, bits, words):
+    """Set the bits of the rows of a leaf."""
+    for i in range(rows.shape[0]):
+        rank = np.uint64(rows[i])
+        word = rank >> WORD
+        words[word >> WORD] |= ONE << (word & WITHIN)
+        bits[word] |= ONE << (rank & WITHIN)
+
+
+@called
+def add_touched_leaf(rows, sample_weight, bits, first_place, values):
+    """Spread weight 1 over the places of the rows of a leaf."""
+    share = 1.0 / mass_of(rows, sample_weight)
+    for i in range(rows.shape[0]):
+        rank = np.uint64(rows[i])
+        word = rank >> WORD
+        before = (ONE << (rank & WITHIN)) - ONE
+        place = first_place[word] + count_bits(bits[word] & before)
+        if sample_weight is None:
+            values[place] += share
+        else:
+            values[place] += share * sample_weight[rank]
+
+
+@called
+def mass_of(rows, sample_weight):
+    mass = 1.0 * rows.shape[0]
+    if sample_weight is not None:
+        mass = 0.0
+        for i in range(rows.shape[0]):
+            mass += sample_weight[rows[i]]
+    return mass

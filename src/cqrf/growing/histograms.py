@@ -63,7 +63,7 @@ def list_seen(n_rows, seen, sums, bins):
     for word in range(N_BINS // 64):
         bits = bits_of_bytes(seen, word)
         while bits != np.uint64(0):
-            bins[n] = 64 * word + trailing_zeros(bits)
+            bins[n] = 64 * word + np.int64(trailing_zeros(bits))
             n += 1
             bits &= bits - np.uint64(1)
     return n
