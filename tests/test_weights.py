@@ -9,6 +9,7 @@ from cqrf import weights as weights_room
 from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
 from cqrf.growing.labels import CENSORED_QUANTILE
 from cqrf.growing.tree import LEAF
+from cqrf.leaves import ABREAST
 from cqrf.weights import Weights, forest_weights, map_weights
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -49,6 +50,11 @@ cases = pytest.fixture(
     ids=lambda p: f"bootstrap={p[0]}, honest={p[1]}",
 )(lambda request: make_case(*request.param))
 case = pytest.fixture(scope="module")(lambda: make_case())
+
+
+@pytest.fixture(autouse=True, params=[weights_room.MANY_ROWS, 0], ids=["few training rows", "many"])
+def both_ways(request, monkeypatch):
+    monkeypatch.setattr(weights_room, "MANY_ROWS", request.param)
 
 
 def rows_of_leaf(forest, root, query):
@@ -172,6 +178,14 @@ def test_a_query_is_answered_alone_as_in_company(case):
         np.testing.assert_array_equal(to_dense(alone, N_TRAIN)[0], whole[q])
 
 
+def test_more_queries_than_walk_abreast(case):
+    copies = 1 + 3 * ABREAST // (30 * N_TREES)
+    found = forest_weights(case.forest, np.tile(case.queries, (copies, 1)), N_TRAIN)
+    once = forest_weights(case.forest, case.queries, N_TRAIN)
+    assert np.array_equal(found.ranks, np.tile(once.ranks, copies))
+    assert np.array_equal(found.values, np.tile(once.values, copies))
+
+
 def test_no_query_has_no_rows(case):
     found = forest_weights(case.forest, case.queries[:0], N_TRAIN)
     assert found.offsets.tolist() == [0]
@@ -202,6 +216,23 @@ def test_weights_by_hand():
     found = forest_weights(forest, np.zeros((1, 1), np.uint8), 128)
     assert found.ranks.tolist() == [0, 63, 64, 127]
     assert found.values == pytest.approx([1 / 4, 1 / 8, 1 / 4 + 1 / 4, 1 / 8])
+
+
+@pytest.mark.parametrize("n_train", [63, 64, 65, 4095, 4096, 4097, 400_000])
+def test_ranks_in_any_word(n_train):
+    rng = np.random.default_rng(n_train)
+    leaves = [np.sort(rng.integers(0, n_train, size)) for size in (5, 1, 40, 90)]
+    leaves[1][:] = n_train - 1
+    rows = np.concatenate(leaves)
+    forest = stump([0, 5, 6, 46, 136], rows)
+    found = forest_weights(forest, np.zeros((3, 1), np.uint8), n_train)
+    expected = np.zeros(n_train)
+    for leaf in leaves:
+        np.add.at(expected, leaf, 1 / len(leaf) / 4)
+    for q in range(3):
+        row = slice(found.offsets[q], found.offsets[q + 1])
+        assert found.ranks[row].tolist() == np.unique(rows).tolist()
+        assert found.values[row] == pytest.approx(expected[np.unique(rows)])
 
 
 def test_an_empty_leaf_is_skipped_in_the_average():

@@ -16,6 +16,8 @@ from benchmarks.peers.process import UnableError, Worker
 PATIENCE = 2.0  # a fit that takes so many times the budget is ended
 MORE_ROUNDS = 40.0  # seconds that further rounds of one forest at one size may take
 LARGEST_SAVED = 100_000
+PREDICTIONS = 5  # after each fit, beside the first
+SLOW_PREDICTION = 2.0  # seconds; a slower one is not repeated
 
 
 class Shape(NamedTuple):
@@ -139,7 +141,7 @@ def measure_shape(
                     else:
                         point.fit.append(workers[index].fit(shape.trees))
                     if library.predicts_quantiles:
-                        point.predict.append(workers[index].predict())
+                        point.predict += predict(workers[index])
                 except UnableError as problem:
                     tell(f"skipped: {library.name} at {shape}, {problem}")
                     point.fit = [math.inf]
@@ -147,6 +149,14 @@ def measure_shape(
             if shape.n <= LARGEST_SAVED and point.fit[0] < math.inf:
                 point.model = workers[index].measure_model()
     return points
+
+
+def predict(worker: Worker) -> list[float]:
+    """Seconds of predictions. The first after a fit warms up: it counts only where it is slow."""
+    first = worker.predict()
+    if first > SLOW_PREDICTION:
+        return [first]
+    return [worker.predict() for _ in range(PREDICTIONS)]
 
 
 def begin(worker: Worker, point: Point, limit: float) -> None:

@@ -57,12 +57,10 @@ class OwnFigures:
     def first_use(self) -> dict[str, float]:
         """Seconds to import, and to fit and predict where nothing has been compiled yet."""
         self.tell("measuring first use ...")
-        with tempfile.TemporaryDirectory() as folder:
-            compiling = run_timed(FIRST_USE, NUMBA_CACHE_DIR=folder)
         return {
             "import": time_import("import cqrf"),
             "import forest": time_import("from cqrf import CensoredQuantileForest"),
-            "compile": compiling,
+            "compile": median(time_first_use() for _ in range(ROUNDS)),
         }
 
     def gain_of_threads(self) -> dict[str, float]:
@@ -181,6 +179,11 @@ class OwnFigures:
 
 def time_import(statement: str) -> float:
     return median(run_timed(IMPORT.format(statement=statement)) for _ in range(5))
+
+
+def time_first_use() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return run_timed(FIRST_USE, NUMBA_CACHE_DIR=folder)
 
 
 def run_timed(code: str, **environment: str) -> float:

@@ -14,6 +14,8 @@ from cqrf.kernel import kernel
 # A step down a tree waits for a node from memory. So many queries and trees take each step
 # together, and wait together.
 ABREAST = 1024
+# Numbers of nodes and rows are unsigned: that spares the check for those that count from the end.
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 class Leaves(NamedTuple):
@@ -65,21 +67,20 @@ def _walk_down(
     starts,
     sizes,
 ):
-    # Numbers of nodes and rows are unsigned: that spares the check for one that counts from the end.
     n_queries = queries.shape[0]
     n_pairs = roots.shape[0] * n_queries
     query, tree, at_node = underway
     # All queries go through one tree before the next: its nodes stay in the cache.
     for first in range(0, n_pairs, ABREAST):
-        n_underway = 0
+        n_underway = ZERO
         for pair in range(first, min(first + ABREAST, n_pairs)):
             t = pair // n_queries
             q = pair - t * n_queries
             if in_bag is None or not (in_bag[q, t >> 3] >> (t & 7)) & 1:
                 query[n_underway], tree[n_underway], at_node[n_underway] = q, t, roots[t]
-                n_underway += 1
-        while n_underway > 0:
-            n_left = np.uint64(0)
+                n_underway += ONE
+        while n_underway > ZERO:
+            n_further = ZERO
             for i in range(n_underway):
                 q, t, node = query[i], tree[i], at_node[i]
                 split = feature[node]
@@ -93,6 +94,6 @@ def _walk_down(
                     queries[q, column], column, code[node], missing_left[node], categorical, subsets
                 )
                 # A sum, not a branch: where a row goes cannot be guessed.
-                query[n_left], tree[n_left], at_node[n_left] = q, t, left[node] + goes_right
-                n_left += np.uint64(1)
-            n_underway = np.int64(n_left)
+                query[n_further], tree[n_further], at_node[n_further] = q, t, left[node] + goes_right
+                n_further += ONE
+            n_underway = n_further

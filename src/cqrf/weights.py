@@ -225,6 +225,7 @@ def add_touched_leaf(rows, sample_weight, bits, first_place, values):
 
 @called
 def mass_of(rows, sample_weight):
+    """Sum of the sample weights of some rows."""
     mass = 1.0 * rows.shape[0]
     if sample_weight is not None:
         mass = 0.0
