@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from cqrf import CensoredQuantileForest, weights
 from cqrf.binning import MISSING, encode, find_edges
+from cqrf.datasets import make_aft
 from cqrf.growing.histograms import MANY_ROWS, N_BINS, fill
 from cqrf.growing.splitting import best_cut
+from cqrf.growing.tree import LEAF, goes_left
+from cqrf.leaves import find_leaves
 
 ROUNDS = 15
 loop = njit(nogil=True, error_model="numpy")
@@ -96,6 +101,26 @@ def encode_by_branches(column, edges, codes):
             else:
                 high = middle
         codes[i] = low if column[i] == column[i] else MISSING
+
+
+@loop
+def walk_in_turn(queries, categorical, roots, feature, code, missing_left, left, subsets, leaves):
+    for t in range(roots.shape[0]):
+        for q in range(queries.shape[0]):
+            node = roots[t]
+            while feature[node] != LEAF:
+                column = feature[node]
+                node = left[node] + (
+                    not goes_left(
+                        queries[q, column],
+                        column,
+                        code[node],
+                        missing_left[node],
+                        categorical,
+                        subsets,
+                    )
+                )
+            leaves[q, t] = left[node]
 
 
 def compare(title: str, size: int, ways: dict[str, Callable[[], Any]]) -> None:
@@ -178,9 +203,48 @@ def compare_codes(n: int) -> None:
     )
 
 
+def compare_queries(n: int, n_trees: int, n_queries: int = 1_000) -> None:
+    X, y, *_ = make_aft(n, 20, random_state=0)
+    model = CensoredQuantileForest(n_trees, n_jobs=-1, random_state=0).fit(X, y).model_
+    queries = model.queries(make_aft(n_queries, 20, random_state=1).X).codes
+    forest = model.forest
+    leaves = np.empty((n_queries, n_trees), np.int64)
+    nodes = forest.feature, forest.code, forest.missing_left, forest.left
+    of = f"of {n_queries} queries in {n_trees} trees of {n} rows"
+    compare(
+        f"Leaves {of}, for a leaf",
+        leaves.size,
+        {
+            "kept: many take each step together": lambda: find_leaves(forest, queries),
+            "one query after the other": lambda: walk_in_turn(
+                queries, forest.categorical, forest.roots, *nodes, forest.subsets, leaves
+            ),
+        },
+    )
+
+    kept = weights.MANY_ROWS
+
+    def add(many_rows: int) -> None:
+        weights.MANY_ROWS = many_rows
+        weights.forest_weights(forest, queries, n)
+
+    ways = {"a number for each training row": n, "places counted from bits": 0}
+    compare(
+        f"Leaves and weights {of}, for a row in a leaf",
+        int(find_leaves(forest, queries).sizes.sum()),
+        {
+            f"{'kept: ' if (n <= kept) == (most > 0) else ''}{way}": partial(add, most)
+            for way, most in ways.items()
+        },
+    )
+    weights.MANY_ROWS = kept
+
+
 if __name__ == "__main__":
     compare_fills(60_000, 60_000)
     compare_fills(5_000, 60_000)
     compare_fills(400, 2_000)
     compare_cuts(250)
     compare_codes(100_000)
+    compare_queries(10_000, 100)
+    compare_queries(1_000_000, 10)

@@ -94,6 +94,10 @@ def _walk_down(
                     queries[q, column], column, code[node], missing_left[node], categorical, subsets
                 )
                 # A sum, not a branch: where a row goes cannot be guessed.
-                query[n_further], tree[n_further], at_node[n_further] = q, t, left[node] + goes_right
+                query[n_further], tree[n_further], at_node[n_further] = (
+                    q,
+                    t,
+                    left[node] + goes_right,
+                )
                 n_further += ONE
             n_underway = n_further
