@@ -7,8 +7,7 @@ Harrell's, of the mean survival time up to the last training time for our forest
 the risk score for the others. The integrated Brier score covers the 10th to the 90th percentile of
 the test times; CRPS goes up to the horizon and, with the quantile losses at .25 .5 .75, is divided
 by the median time of the table; a quantile that a curve does not reach is the last training time;
-calibration is the distance on all folds pooled. Fit times are
-those of one fold, median over folds.
+calibration is the distance on all folds pooled. Fit times are those of one fold, median over folds.
 
 Run: python benchmarks/real_data.py [--data pbc rossi ...] (with pip install '.[bench]')
 """
