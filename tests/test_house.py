@@ -17,6 +17,7 @@ ROOMS = (
     "binning",
     "growing",
     "forest",
+    "leaves",
     "weights",
     "curves",
     "equation",

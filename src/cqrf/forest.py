@@ -124,7 +124,7 @@ def grow_forest(
     batch = max(1, min(BATCH_WORK // size, n_trees // 16))
     lots = draw_lots(sampling, seed, 0, n_trees)
     tasks = [
-        (rows, sampling, growing, Lots(*(of_trees[first : first + batch] for of_trees in lots)))
+        (rows, sampling, growing, lots.of(slice(first, first + batch)))
         for first in range(0, n_trees, batch)
     ]
     batches: Iterable[Any] = side_by_side(grow_trees, tasks, n_jobs)
@@ -146,10 +146,10 @@ def power_of_two(x: float) -> float:
 
 def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
     """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
-    _, n_units, size, bootstrap, _, bag_size = sampling
+    n_units = sampling.n_units
     *lots, _ = draw_lots(sampling, seed, 0, n_trees)
     bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
-    _in_bag_bits(*lots, size, bootstrap, bag_size, np.empty(n_units, np.int32), bits)
+    _in_bag_bits(*lots, sampling.size, np.empty(n_units, np.int32), bits)
     return bits
 
 
@@ -168,17 +168,16 @@ def grow_trees(
 
 def draw_ranks(sampling: Sampling, lots: Lots) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Ranks that trees draw by these lots and where they start: see ``draw_rows``."""
-    unit_of_row, n_units, size, bootstrap, honest, bag_size = sampling
     n_trees = len(lots.tree_seeds)
-    draws = np.empty(n_units, np.int32)
+    how = sampling.size, sampling.honest, sampling.unit_of_row
+    draws = np.empty(sampling.n_units, np.int32)
     starts = np.empty(2 * n_trees + 1, np.int64)
 
     def draw(room: int) -> tuple[NDArray[np.uint32], int]:
         ranks, late = np.empty((2, room + 1), np.uint32)
-        how = (size, bootstrap, honest, bag_size)
-        return ranks, draw_rows(*lots[:-1], *how, unit_of_row, draws, starts, ranks, late)
+        return ranks, draw_rows(*lots[:-1], *how, draws, starts, ranks, late)
 
-    room = n_trees * size
+    room = n_trees * sampling.size
     ranks, n_drawn = draw(room)
     if n_drawn > room:  # clusters of many rows
         ranks, n_drawn = draw(n_drawn)
@@ -331,10 +330,10 @@ def settle_rows(
 
 
 @kernel
-def _in_bag_bits(keys, bag_keys, seeds, size, bootstrap, bag_size, draws, bits):
-    for t in range(seeds.shape[0]):
+def _in_bag_bits(keys, bag_keys, seeds, size, draws, bits):
+    for t in range(keys.shape[0]):
         # Honest halves share the draws out; who is drawn at all does not depend on them.
-        draw_units(keys, bag_keys, seeds, t, size, bootstrap, False, bag_size, draws)
+        draw_units(keys, bag_keys, seeds, t, size, False, draws)
         for unit in range(draws.shape[0]):
             if draws[unit] != 0:
                 bits[unit, t >> 3] |= np.uint8(1 << (t & 7))

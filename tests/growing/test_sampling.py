@@ -132,7 +132,8 @@ def rows_of_trees(seed, first, end, unit_of_row, n_units, room, *how):
     starts = np.full(2 * (end - first) + 1, -1)
     rows, late = np.full((2, room + 1), 999, np.uint32)
     draws = np.full(n_units, 999, np.int32)
-    n = draw_rows(*lots, *how, unit_of_row, draws, starts, rows, late)
+    size, _, honest, _ = how
+    n = draw_rows(*lots, size, honest, unit_of_row, draws, starts, rows, late)
     return n, starts, rows
 
 

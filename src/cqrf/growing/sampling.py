@@ -26,10 +26,18 @@ class Lots(NamedTuple):
     """What some trees draw by, one of each for every tree; see :func:`draw_units`."""
 
     keys: NDArray[np.uint64]
-    bag_keys: NDArray[np.uint64]
-    seeds: NDArray[np.uint64]
+    bag_keys: NDArray[np.uint64] | None
+    """None: trees draw from all units."""
+    seeds: NDArray[np.uint64] | None
+    """Of a bootstrap. None: units are drawn without replacement."""
     tree_seeds: NDArray[np.uint64]
     """Not for draws: what a tree is grown by."""
+
+    def of(self, trees: slice) -> Lots:
+        """The lots of some of the trees."""
+        bag_keys = None if self.bag_keys is None else self.bag_keys[trees]
+        seeds = None if self.seeds is None else self.seeds[trees]
+        return Lots(self.keys[trees], bag_keys, seeds, self.tree_seeds[trees])
 
 
 def cast_lots(
@@ -39,13 +47,17 @@ def cast_lots(
     trees = np.arange(first, end)
     of_trees = derive(seed, trees)
     seeds = derive(of_trees, 0)
-    if bag_size == 1:
-        keys = bag_keys = permutation_keys(derive(seeds, int(bootstrap)), n_units)
-    else:
-        keys = permutation_keys(derive(seeds, int(bootstrap)), n_units // 2)
+    n_places, bag_keys = n_units, None
+    if bag_size > 1:
+        n_places = n_units // 2
         bag_seeds = derive(derive(seed, BAGS), trees // bag_size)
         bag_keys = permutation_keys(bag_seeds, n_units)
-    return Lots(keys, bag_keys, derive(seeds, 0), derive(of_trees, 1))
+    return Lots(
+        permutation_keys(derive(seeds, int(bootstrap)), n_places),
+        bag_keys,
+        derive(seeds, 0) if bootstrap else None,
+        derive(of_trees, 1),
+    )
 
 
 def draw_for_tree(
@@ -54,39 +66,41 @@ def draw_for_tree(
     """How often a tree draws each unit; see :func:`draw_units`."""
     *lots, _ = cast_lots(seed, tree, tree + 1, n_units, bootstrap, bag_size)
     draws = np.empty(n_units, np.int32)
-    _draw_units(*lots, 0, size, bootstrap, honest, bag_size, draws)
+    _draw_units(*lots, 0, size, honest, draws)
     return draws
 
 
 @kernel
-def _draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws):
-    draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws)
+def _draw_units(keys, bag_keys, seeds, k, size, honest, draws):
+    draw_units(keys, bag_keys, seeds, k, size, honest, draws)
 
 
 @called
-def draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws):
+def draw_units(keys, bag_keys, seeds, k, size, honest, draws):
     """Write how often the k-th tree draws each unit, negative in the leaf half.
 
     A tree that is not honest has only positive draws. If the leaf half of an honest tree
     would be empty, all its units move there: a tree without splits still has its root leaf.
     """
     n_units = draws.shape[0]
-    n = n_units if bag_size == 1 else n_units // 2
+    n = n_units if bag_keys is None else n_units // 2
     for unit in range(n_units):
         draws[unit] = 0
-    if bootstrap:
+    # Places of the permutation: those drawn or, of a bootstrap, all; the first half splits.
+    n_places = size if seeds is None else n
+    n_split = n_places // 2 if honest else n_places
+    first = 0
+    if seeds is not None:
         word = mix(seeds[k])
         for i in range(size):
             place = below(mix(word ^ np.uint64(i)), n)
-            draws[place if bag_size == 1 else permuted(place, n_units, bag_keys[k])] += 1
-    # Places of the permutation: those drawn or, of a bootstrap, all; the first half splits.
-    n_places = n if bootstrap else size
-    n_split = n_places // 2 if honest else n_places
+            draws[place if bag_keys is None else permuted(place, n_units, bag_keys[k])] += 1
+        first = n_split
     n_in_leaf_half = 0
-    for i in range(n_split if bootstrap else 0, n_places):
+    for i in range(first, n_places):
         place = permuted(i, n, keys[k])
-        unit = place if bag_size == 1 else permuted(place, n_units, bag_keys[k])
-        count = draws[unit] if bootstrap else 1
+        unit = place if bag_keys is None else permuted(place, n_units, bag_keys[k])
+        count = 1 if seeds is None else draws[unit]
         draws[unit] = count if i < n_split else -count
         n_in_leaf_half += count if i >= n_split else 0
     if honest and n_in_leaf_half == 0:
@@ -95,9 +109,7 @@ def draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draw
 
 
 @kernel
-def draw_rows(
-    keys, bag_keys, seeds, size, bootstrap, honest, bag_size, unit_of_row, draws, starts, rows, late
-):
+def draw_rows(keys, bag_keys, seeds, size, honest, unit_of_row, draws, starts, rows, late):
     """Write the rows that each tree draws, ascending, and where they start; count them.
 
     Those of tree k that choose its splits start at ``starts[2 * k]``, those that only fill its
@@ -108,8 +120,8 @@ def draw_rows(
     room = rows.shape[0] - 1
     at, n_lost = 0, 0
     starts[0] = 0
-    for k in range(seeds.shape[0]):
-        draw_units(keys, bag_keys, seeds, k, size, bootstrap, honest, bag_size, draws)
+    for k in range(keys.shape[0]):
+        draw_units(keys, bag_keys, seeds, k, size, honest, draws)
         n_late = 0
         for row in range(unit_of_row.shape[0]):
             unit = unit_of_row[row]
