@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import VARIANCE, read_labelling
 from cqrf.growing.sampling import Lots, cast_lots, draw_rows, draw_units
 from cqrf.growing.tree import (
@@ -201,8 +202,9 @@ def grow_drawn(
     n_features = len(rows.codes)
     criterion, levels, *limits = growing
     labelling = read_labelling(criterion, levels)
-    weighted = rows.weight is not None
-    weight = rows.weight if weighted else np.ones(len(rows.time), np.float32)
+    weight = np.ones(len(rows.time), np.float32) if rows.weight is None else rows.weight
+    counts = None if rows.weight is None else np.zeros(N_BINS, np.int32)
+    subset = np.empty(4, np.uint64) if rows.categorical.any() else None
     scratch = make_scratch(
         np.diff(starts)[::2].max(),
         n_features,
@@ -220,8 +222,9 @@ def grow_drawn(
             *rows._replace(weight=weight),
             *labelling,
             *limits,
-            weighted,
             seeds[k],
+            counts,
+            subset,
             tuple(scratch),
             gains[k],
         )

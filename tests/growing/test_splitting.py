@@ -107,10 +107,11 @@ class Split:
         node = write_labels(criterion, time, event, weight, rows, entry=entry)
         assert node.mixed
         width = node.labels.shape[1]
-        self.seen, self.count = np.zeros(N_BINS, np.uint8), np.zeros(N_BINS, np.int32)
+        self.seen = np.zeros(N_BINS, np.uint8)
+        self.count = None if weight is None else np.zeros(N_BINS, np.int32)
         self.sums = np.zeros((N_BINS, width))
         self.features = np.arange(len(codes), dtype=np.int32)
-        self.subset = np.full(4, 2**64 - 1, np.uint64)
+        self.subset = np.full(4, 2**64 - 1, np.uint64) if categorical.any() else None
         (
             self.feature,
             self.code,
@@ -126,18 +127,17 @@ class Split:
             (0,) * (width // 2),
             node.direction,
             node.mass,
-            weight is not None,
             float(min_child),
             self.features,
             len(codes) if n_candidates is None else n_candidates,
             np.uint64(seed),
-            self.seen,
             self.count,
+            self.subset,
+            self.seen,
             self.sums,
             np.full(N_BINS + 1, 999, np.uint64),
             np.full((4, N_BINS), np.nan),
             np.full(width, np.nan),
-            self.subset,
         )
         self.categorical = categorical
 
@@ -150,7 +150,8 @@ class Split:
         return left_rows(codes[self.feature, rows], self.left_codes(), self.missing_left)
 
     def is_clean(self):
-        return not any(array.any() for array in (self.seen, self.count, self.sums))
+        used = [self.seen, self.sums] + ([] if self.count is None else [self.count])
+        return not any(array.any() for array in used)
 
 
 def make_table(rng, n=50, missing=0.0, n_features=3, n_codes=8, censored=0.4, driver=0):

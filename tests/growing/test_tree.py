@@ -16,6 +16,7 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
+from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import read_labelling
 from cqrf.growing.tree import (
     BLOCK_ROWS,
@@ -53,6 +54,7 @@ class Tree:
             len(ranks) + 3, len(codes), 2 * len(labelling.pairs), n_candidates, min_samples_leaf
         )
         self.importance = np.zeros(len(codes))
+        counts = None if weight is None else np.zeros(N_BINS, np.int32)
         n_nodes, n_subsets = grow_nodes(
             ranks,
             codes,
@@ -67,12 +69,14 @@ class Tree:
             min_samples_split,
             min_samples_leaf,
             min_child_fraction,
-            weight is not None,
             np.uint64(seed),
+            counts,
+            np.full(4, 2**64 - 1, np.uint64) if categorical.any() else None,
             tuple(scratch),
             self.importance,
         )
-        assert not any(used.any() for used in (scratch.seen, scratch.counts, scratch.sums))
+        assert not any(used.any() for used in (scratch.seen, scratch.sums))
+        assert counts is None or not counts.any()
         self.nodes, self.subsets = scratch.nodes[:n_nodes], scratch.subsets[:n_subsets]
         self.node_of_row = self.find_nodes(codes, ranks)
 

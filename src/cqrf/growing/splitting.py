@@ -83,29 +83,29 @@ def find_split(
     pairs,
     direction,
     mass,
-    weighted,
     min_child,
     features,
     n_candidates,
     random_word,
-    seen,
     count,
+    subset,
+    seen,
     sums,
     bins,
     running,
     start,
-    subset,
 ):
     """Best split of the rows over randomly drawn features.
 
     Features are drawn without replacement until ``n_candidates`` of them vary in the node.
     Returns the feature (-1: none), the last code that goes left (numeric features; for a
     category ``subset`` holds a bit per code that goes left), whether missing values go left,
-    whether there were any, the gain, and the random word to go on with.
+    whether there were any, the gain, and the random word to go on with. ``count`` is None unless
+    rows have weights, and ``subset`` unless there are categories.
     """
     n, n_features = np.float64(rows.shape[0]), features.shape[0]
     mass_below, score = running[0], running[1]
-    count_below = running[2] if weighted else mass_below
+    count_below = mass_below if count is None else running[2]
     best_feature, best_code, best_gain = -1, np.int64(0), 0.0
     best_missing_left, best_saw_missing = False, False
     n_varying = 0
@@ -124,10 +124,10 @@ def find_split(
         saw_missing = bins[n_bins - 1] == MISSING
         if saw_missing:
             n_bins -= 1
-        if categorical[feature]:
+        if subset is not None and categorical[feature]:
             order_by_label(bins, n_bins, sums, direction, score)
         n_missing = 0
-        if weighted:
+        if count is not None:
             count_rows(codes[feature], rows, bins, n_bins, count, count_below)
             n_missing = count[MISSING]
             count[MISSING] = 0
@@ -152,7 +152,7 @@ def find_split(
                 continue
             best_feature, best_gain = feature, gain
             best_missing_left, best_saw_missing = missing_left == 1, saw_missing
-            if categorical[feature]:
+            if subset is not None and categorical[feature]:
                 for word in range(4):
                     subset[word] = np.uint64(0)
                 for i in range(at + 1):

@@ -101,12 +101,10 @@ class Scratch(NamedTuple):
     direction: NDArray[np.float64]
     # For find_split.
     seen: NDArray[np.uint8]
-    counts: NDArray[np.int32]
     sums: NDArray[np.float64]
     bins: NDArray[np.uint64]
     running: NDArray[np.float64]
     start: NDArray[np.float64]
-    subset: NDArray[np.uint64]
 
 
 def make_scratch(
@@ -143,12 +141,10 @@ def make_scratch(
         cuts=np.empty((4, width)),
         direction=np.zeros(width),
         seen=np.zeros(N_BINS, np.uint8),
-        counts=np.zeros(N_BINS, np.int32),
         sums=_aligned_zeros(N_BINS, width),
         bins=np.empty(N_BINS + 1, np.uint64),
         running=np.empty((4, N_BINS)),
         start=np.empty(width),
-        subset=np.empty(4, np.uint64),
     )
 
 
@@ -180,8 +176,9 @@ def grow_nodes(
     min_samples_split,
     min_samples_leaf,
     min_child_fraction,
-    weighted,
     seed,
+    counts,
+    subset,
     scratch,
     importance,
 ):
@@ -189,7 +186,7 @@ def grow_nodes(
 
     Writes the table of the module's docstring and the subsets into ``scratch``, a tuple of the
     fields of :class:`Scratch`, and returns how many there are of each. Adds the gain of each
-    feature over its splits, per row of the tree.
+    feature over its splits, per row of the tree. ``counts`` and ``subset``: see :func:`find_split`.
     """
     (
         nodes,
@@ -217,12 +214,10 @@ def grow_nodes(
         cuts,
         direction,
         seen,
-        counts,
         sums,
         bins,
         running,
         start,
-        subset,
     ) = scratch
     n_rows, n_copied = ranks.shape[0], own_rows.shape[0]
     for j in range(features.shape[0]):
@@ -308,23 +303,22 @@ def grow_nodes(
                         pairs,
                         direction,
                         mass,
-                        weighted,
                         min_child,
                         features,
                         n_candidates,
                         random_word,
-                        seen,
                         counts,
+                        subset,
+                        seen,
                         sums,
                         bins,
                         running,
                         start,
-                        subset,
                     )
                 )
         if best_feature < 0:
             continue
-        if categorical[best_feature]:
+        if subset is not None and categorical[best_feature]:
             for word in range(4):
                 subsets[n_subsets, word] = subset[word]
             best_code = n_subsets
@@ -341,7 +335,7 @@ def grow_nodes(
         )
         if 2 * n_left > n:
             best_missing_left |= not saw_missing
-            if categorical[best_feature]:
+            if subset is not None and categorical[best_feature]:
                 send_unseen_left(block_codes[best_feature], here, subsets[n_subsets - 1])
         nodes[node, FEATURE], nodes[node, CODE] = best_feature, best_code
         nodes[node, MISSING_LEFT], nodes[node, LEFT] = best_missing_left, n_nodes
