@@ -12,11 +12,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import event
 from numba.core.cgutils import create_struct_proxy, for_range
 from numba.extending import intrinsic
+
+# Places in arrays are unsigned where loops are hot: that spares the check for one that counts from
+# the end. With a signed number they would become a float, hence these.
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 class _CollectorPause(event.Listener):

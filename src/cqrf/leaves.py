@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from cqrf.forest import Forest
 from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import kernel
+from cqrf.kernel import ONE, ZERO, kernel
 
 # A step down a tree waits for a node from memory. So many queries and trees take each step
 # together, and wait together.
 ABREAST = 1024
-# Numbers of nodes and rows are unsigned: that spares the check for those that count from the end.
-ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 class Leaves(NamedTuple):

@@ -17,7 +17,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from cqrf.forest import Forest
-from cqrf.kernel import called, count_bits, kernel, prefetch, trailing_zeros
+from cqrf.kernel import ONE, ZERO, called, count_bits, kernel, prefetch, trailing_zeros
 from cqrf.leaves import find_leaves
 from cqrf.threads import in_threads
 
@@ -30,9 +30,8 @@ CHUNK_WEIGHTS = 2_000_000
 LEAVES_AHEAD = 16
 # Of more training rows, a number for each (1 MB) does not stay in the cache.
 MANY_ROWS = 131_072
-# Ranks and places are unsigned in the kernels: that spares the check for one that counts from the
-# end. A rank lies in word ``rank >> WORD``, there at bit ``rank & WITHIN``.
-ZERO, ONE, WORD, WITHIN = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
+# The bit of a rank is in word ``rank >> WORD``, there at ``rank & WITHIN``.
+WORD, WITHIN = np.uint64(6), np.uint64(63)
 
 
 class Weights(NamedTuple):

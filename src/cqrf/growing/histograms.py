@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.kernel import add_row, bits_of_bytes, inlined, trailing_zeros
+from cqrf.kernel import ONE, add_row, bits_of_bytes, inlined, trailing_zeros
 
 N_BINS = 256
 MISSING = 255
 # From so many rows on nearly all bins have some: testing each for weight is sooner done than
 # marking it with every row.
 MANY_ROWS = 512
-# Unsigned places spare the compiler the check for one that counts from the end.
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @inlined
