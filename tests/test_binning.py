@@ -144,8 +144,10 @@ def test_missing_values_do_not_move_the_edges():
 
 
 @pytest.mark.parametrize("serial_size", [0, 10**9])
-def test_codes_are_one_contiguous_column_of_bytes_per_feature(monkeypatch, serial_size):
+@pytest.mark.parametrize("task_size", [1, 80, 10**9])
+def test_codes_are_one_contiguous_column_of_bytes_per_feature(monkeypatch, serial_size, task_size):
     monkeypatch.setattr(binning, "SERIAL_SIZE", serial_size)
+    monkeypatch.setattr(binning, "TASK_SIZE", task_size)
     X = np.random.default_rng(1).normal(size=(40, 3))
     edges = find_edges(X, 255, 0, n_jobs=2)
     codes = encode(X, edges, n_jobs=2)

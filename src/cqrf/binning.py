@@ -22,6 +22,8 @@ MAX_BINS = 255
 EDGE_SAMPLE = 200_000
 # A table of fewer values is encoded sooner than threads are started for it.
 SERIAL_SIZE = 1_000_000
+# Columns are encoded in groups of about so many values: a task costs as much as a thousand of them.
+TASK_SIZE = 200_000
 
 
 def find_edges(
@@ -66,9 +68,18 @@ def encode(
     padded = np.full((X.shape[1], MAX_BINS), np.inf)
     for j, its_edges in enumerate(edges):
         padded[j, : len(its_edges)] = its_edges
-    tasks = [(X[:, j], padded[j], codes[j]) for j in range(X.shape[1])]
-    list(in_threads(_encode_column, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
+    step = max(1, TASK_SIZE // max(1, len(X)))
+    groups = [slice(first, first + step) for first in range(0, X.shape[1], step)]
+    tasks = [(X[:, group].T, padded[group], codes[group]) for group in groups]
+    list(in_threads(_encode_columns, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
+
+
+def _encode_columns(
+    columns: NDArray[np.float64], edges: NDArray[np.float64], codes: NDArray[np.uint8]
+) -> None:
+    for each in zip(columns, edges, codes, strict=True):
+        _encode_column(*each)
 
 
 @kernel

@@ -76,7 +76,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 def _say_that_nothing_is_kept() -> None:
     warnings.warn(
         "there is no folder to keep compiled kernels in, so every process compiles its own, which "
-        "takes half a minute: set NUMBA_CACHE_DIR to a folder that can be written.",
+        "takes ten seconds or more: set NUMBA_CACHE_DIR to a folder that can be written.",
         RuntimeWarning,
         stacklevel=3,
     )
