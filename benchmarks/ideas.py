@@ -205,7 +205,7 @@ def compare_codes(n: int) -> None:
 
 def compare_queries(n: int, n_trees: int, n_queries: int = 1_000) -> None:
     X, y, *_ = make_aft(n, 20, random_state=0)
-    model = CensoredQuantileForest(n_trees, n_jobs=-1, random_state=0).fit(X, y).model_
+    model = CensoredQuantileForest(n_estimators=n_trees, n_jobs=-1, random_state=0).fit(X, y).model_
     queries = model.queries(make_aft(n_queries, 20, random_state=1).X).codes
     forest = model.forest
     leaves = np.empty((n_queries, n_trees), np.int64)
