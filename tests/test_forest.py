@@ -11,13 +11,12 @@ from cqrf.forest import (
     Growing,
     Rows,
     Sampling,
-    Trees,
     draw_lots,
     draw_ranks,
     grow_forest,
     grow_trees,
     in_bag_bits,
-    settle_rows,
+    settle_trees,
 )
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf.growing.sampling import draw_for_tree
@@ -249,8 +248,8 @@ def test_each_tree_is_given_its_own_rows(bootstrap, honest):
 
 
 # Two trees as they are grown, the right side first: 0 parts into 1 and 2, these two by a
-# category into 5 and 6, and into 3 and 4. Leaves hold no code and no child.
-NOTHING = [LEAF, 77, 0, 77]
+# category into 5 and 6, and into 3 and 4. Leaves have no child.
+NOTHING = [LEAF, 0, 0, 77]
 GROWN = np.array([[0, 3, 0, 1], [1, 1, 1, 5], [1, 0, 0, 3]] + [NOTHING] * 4, np.int32)
 SUBSETS = np.array([[0b01, 0, 0, 0], [0b10, 0, 0, 0]], np.uint64)
 # Ranks 0 to 9 end in 5 3 6 4 5 4 3 5 3 6.
@@ -258,31 +257,11 @@ CODES = np.array([[0, 9, 0, 9, 1, 9, 255, 2, 9, 3], [1, 0, 0, 1, 255, 255, 0, 1,
 
 
 def settle(honest, ranks, starts):
-    n_nodes, n_trees = 2 * len(GROWN), 2
-    trees = Trees(
-        np.full(n_trees, -9, np.int32),
-        np.full(n_nodes, -9, np.int32),
-        np.full(n_nodes, -9, np.int32),
-        np.ones(n_nodes, bool),
-        np.full((4, 4), 9, np.uint64),
-        np.full(n_nodes, -9, np.int32),
-        np.full(len(ranks), -9, np.int32),
-    )
-    lengths = settle_rows(
-        CODES,
-        np.array([False, True]),
-        honest,
-        np.array(ranks, np.uint32),
-        np.array(starts),
-        np.concatenate([GROWN, GROWN]),
-        np.array([0, 7, 14]),
-        np.concatenate([SUBSETS, SUBSETS]),
-        np.array([0, 2, 4]),
-        *np.full((3, n_nodes), -9, np.int32),
-        np.full(len(ranks), 9, np.uint32),
-        *trees,
-    )
-    return Trees(*(field[:n] for field, n in zip(trees, lengths, strict=True)))
+    n = CODES.shape[1]
+    rows = Rows(CODES, np.array([False, True]), np.zeros(n), np.zeros(n, bool))
+    grown = np.hstack([GROWN, np.full((len(GROWN), 4), -9, np.int32)])
+    ranks = np.array(ranks, np.uint32)
+    return settle_trees(rows, honest, ranks, np.array(starts), [grown] * 2, [SUBSETS] * 2)
 
 
 def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():

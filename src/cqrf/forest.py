@@ -17,7 +17,9 @@ from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import VARIANCE, read_labelling
 from cqrf.growing.sampling import Lots, cast_lots, draw_rows, draw_units
 from cqrf.growing.tree import (
+    BEGIN,
     CODE,
+    END,
     FEATURE,
     LEAF,
     MISSING_LEFT,
@@ -202,15 +204,15 @@ def grow_drawn(
     n_features = len(rows.codes)
     criterion, levels, *limits = growing
     labelling = read_labelling(criterion, levels)
-    weight = np.ones(len(rows.time), np.float32) if rows.weight is None else rows.weight
+    categorical = none_unless_any(rows.categorical)
     counts = None if rows.weight is None else np.zeros(N_BINS, np.int32)
-    subset = np.empty(4, np.uint64) if rows.categorical.any() else None
     scratch = make_scratch(
         np.diff(starts)[::2].max(),
         n_features,
         2 * len(labelling.pairs),
         growing.n_candidates,
         growing.min_samples_leaf,
+        rows.weight is not None,
     )
     nodes: list[NDArray[np.int32]] = []
     subsets: list[NDArray[np.uint64]] = []
@@ -219,21 +221,27 @@ def grow_drawn(
         its_rows = slice(starts[2 * k], starts[2 * k + 1])
         n_nodes, n_subsets = grow_nodes(
             ranks[its_rows],
-            *rows._replace(weight=weight),
+            rows.codes,
+            categorical,
+            *rows[2:],
             *labelling,
             *limits,
             seeds[k],
             counts,
-            subset,
             tuple(scratch),
             gains[k],
         )
         nodes.append(scratch.nodes[:n_nodes].copy())
         subsets.append(scratch.subsets[:n_subsets].copy())
-    return _settle(rows, honest, ranks, starts, nodes, subsets), gains
+    return settle_trees(rows, honest, ranks, starts, nodes, subsets), gains
 
 
-def _settle(
+def none_unless_any(categorical: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """For kernels: what is None is not compiled."""
+    return categorical if categorical.any() else None
+
+
+def settle_trees(
     rows: Rows,
     honest: bool,
     ranks: NDArray[np.uint32],
@@ -242,35 +250,52 @@ def _settle(
     subsets: Sequence[NDArray[np.uint64]],
 ) -> Trees:
     """The trees with these nodes, their leaves filled: see :func:`settle_rows`."""
-    first_node, first_subset = _starts(nodes), _starts(subsets)
-    n_trees, n_nodes = len(nodes), int(first_node[-1])
-    begin, end, listed = np.empty((3, n_nodes), np.int32)
-    trees: list[NDArray[Any]] = [
-        np.empty(n_trees, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.bool_),
-        np.empty((first_subset[-1], 4), np.uint64),
-        np.empty((n_nodes + n_trees) // 2, np.int32),
-        np.empty(starts[-1], np.int32),
-    ]
-    lengths = settle_rows(
+    first_node, n_trees = _starts(nodes), len(nodes)
+    all_nodes, all_subsets = np.concatenate(nodes), np.concatenate(subsets)
+    categorical = none_unless_any(rows.categorical)
+    if categorical is not None:
+        is_category = _is_category(all_nodes[:, FEATURE], categorical)
+        first_subset = np.repeat(_starts(subsets)[:-1], np.diff(first_node))
+        all_nodes[is_category, CODE] += first_subset[is_category]
+    n_nodes = np.empty(n_trees, np.int32)
+    listed = np.empty(len(all_nodes), np.int32)
+    leaf_sizes = np.empty((len(all_nodes) + n_trees) // 2, np.int32)
+    leaf_rows = np.empty(starts[-1], np.int32)
+    n_listed, n_leaves, n_rows = settle_rows(
         rows.codes,
-        rows.categorical,
+        categorical,
         honest,
         ranks,
         starts,
-        np.concatenate(nodes),
+        all_nodes,
         first_node,
-        np.concatenate(subsets),
-        first_subset,
-        begin,
-        end,
-        listed,
+        all_subsets,
         np.empty(np.diff(starts).max(), np.uint32),
-        *trees,
+        n_nodes,
+        listed,
+        leaf_sizes,
+        leaf_rows,
     )
-    return Trees(*(field[:length] for field, length in zip(trees, lengths, strict=True)))
+    all_nodes = all_nodes[listed[:n_listed]]
+    feature, code = all_nodes[:, FEATURE].copy(), all_nodes[:, CODE].copy()
+    if categorical is not None:
+        is_category = _is_category(feature, categorical)
+        all_subsets = all_subsets[code[is_category]]
+        code[is_category] = 0
+    return Trees(
+        n_nodes,
+        feature,
+        code,
+        all_nodes[:, MISSING_LEFT] != 0,
+        all_subsets,
+        leaf_sizes[:n_leaves],
+        leaf_rows[:n_rows],
+    )
+
+
+def _is_category(feature: NDArray[np.int32], categorical: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which nodes split on a category."""
+    return (feature != LEAF) & categorical[feature]
 
 
 @kernel
@@ -282,54 +307,38 @@ def settle_rows(
     starts,
     all_nodes,
     first_node,
-    all_subsets,
-    first_subset,
-    begin,
-    end,
-    listed,
+    subsets,
     buffer,
     n_nodes,
-    feature,
-    code,
-    missing_left,
-    subsets,
+    listed,
     leaf_sizes,
     leaf_rows,
 ):
-    """Fill the leaves of some trees, and put the nodes of each in order, level by level.
+    """Fill the leaves of some trees, and list the nodes of each level by level.
 
-    An honest tree loses the nodes of which one side stays empty. The ranks of a tree change
-    their places. ``begin``, ``end`` and ``listed`` are scratch with a place for each node,
-    ``buffer`` with one for each row of a tree. Writes the fields of :class:`Trees`, and returns how
-    long they are.
+    An honest tree loses the nodes of which one side stays empty: ``n_nodes`` are left of each.
+    Codes of categories are rows of the subsets of all trees. The ranks of a tree change their
+    places. ``buffer`` is scratch with a place for each row of a tree. Returns how many nodes,
+    leaves and rows have been written.
     """
-    at_node, at_subset, at_leaf, at_row = 0, 0, 0, 0
+    at_node, at_leaf, at_row = 0, 0, 0
     for k in range(n_nodes.shape[0]):
         nodes = all_nodes[first_node[k] : first_node[k + 1]]
         part = 2 * k + 1 if honest else 2 * k
         its_ranks = ranks[starts[part] : starts[part + 1]]
-        its_subsets = all_subsets[first_subset[k] :]
-        sort_into_leaves(codes, its_ranks, categorical, nodes, its_subsets, begin, end, buffer)
-        n_nodes[k] = list_by_level(nodes, begin, end, listed)
-        for i in range(n_nodes[k]):
+        sort_into_leaves(codes, its_ranks, categorical, nodes, subsets, buffer)
+        n_nodes[k] = list_by_level(nodes, listed[at_node:])
+        for i in range(at_node, at_node + n_nodes[k]):
             node = listed[i]
-            split = nodes[node, FEATURE]
-            feature[at_node], code[at_node] = split, 0
-            missing_left[at_node] = nodes[node, MISSING_LEFT] != 0
-            if split == LEAF:
-                leaf_sizes[at_leaf] = end[node] - begin[node]
+            listed[i] += first_node[k]
+            if nodes[node, FEATURE] == LEAF:
+                leaf_sizes[at_leaf] = nodes[node, END] - nodes[node, BEGIN]
                 at_leaf += 1
-                for place in range(begin[node], end[node]):
+                for place in range(nodes[node, BEGIN], nodes[node, END]):
                     leaf_rows[at_row] = its_ranks[place]
                     at_row += 1
-            elif categorical[split]:
-                for word in range(4):
-                    subsets[at_subset, word] = its_subsets[nodes[node, CODE], word]
-                at_subset += 1
-            else:
-                code[at_node] = nodes[node, CODE]
-            at_node += 1
-    return n_nodes.shape[0], at_node, at_node, at_node, at_subset, at_leaf, at_row
+        at_node += n_nodes[k]
+    return at_node, at_leaf, at_row
 
 
 @kernel
@@ -349,7 +358,7 @@ def join_trees(
     feature = trees.feature
     code = trees.code
     if categorical.any():
-        is_category = (feature != LEAF) & categorical[feature]
+        is_category = _is_category(feature, categorical)
         code = np.where(is_category, np.cumsum(is_category, dtype=np.int32) - 1, code)
     left = np.empty(len(feature), np.int64)
     number_nodes(feature, trees.n_nodes, left)

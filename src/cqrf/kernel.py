@@ -66,8 +66,9 @@ def inlined(function: Callable[..., Any]) -> Any:
     """Decorator of a part of a kernel: it is written where it is called, before compilation.
 
     Such a part is compiled once with its caller rather than once more alone, which is half of
-    the time that a first fit takes to compile. A branch on ``argument is None`` stays behind
-    with both its sides: parts that have one are kernels.
+    the time that a first fit takes to compile. A branch on ``argument is None`` is left out only
+    if the argument is one of the kernel itself, and not before the part has been written in: what
+    few fits need is called instead.
     """
     return njit(nogil=True, error_model="numpy", inline="always")(function)
 

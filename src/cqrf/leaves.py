@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.forest import Forest
+from cqrf.forest import Forest, none_unless_any
 from cqrf.growing.tree import LEAF, goes_left
 from cqrf.kernel import ONE, ZERO, kernel
 
@@ -34,7 +34,7 @@ def find_leaves(
     leaves = Leaves(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
     _walk_down(
         queries,
-        forest.categorical,
+        none_unless_any(forest.categorical),
         forest.roots,
         forest.feature,
         forest.code,
@@ -43,7 +43,7 @@ def find_leaves(
         forest.subsets,
         forest.leaf_offsets,
         in_bag,
-        np.empty((3, ABREAST), np.uint64),
+        *np.empty((3, ABREAST), np.uint64),
         *leaves,
     )
     return leaves
@@ -61,13 +61,14 @@ def _walk_down(
     subsets,
     leaf_offsets,
     in_bag,
-    underway,
+    query,
+    tree,
+    at_node,
     starts,
     sizes,
 ):
     n_queries = queries.shape[0]
     n_pairs = roots.shape[0] * n_queries
-    query, tree, at_node = underway
     # All queries go through one tree before the next: its nodes stay in the cache.
     for first in range(0, n_pairs, ABREAST):
         n_underway = ZERO

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from numba import njit
 
 from cqrf import kernel
+from cqrf.growing import histograms as room
 from cqrf.growing.histograms import (
     MANY_ROWS,
     MISSING,
     N_BINS,
-    count_rows,
     empty_bin,
     fill,
     list_seen,
@@ -22,6 +22,11 @@ N_ROWS = (1, 2, 3, 4, 5, 11, 100, MANY_ROWS - 1, MANY_ROWS, MANY_ROWS + 1, MANY_
 sizes = pytest.mark.parametrize("n_rows", N_ROWS)
 widths = pytest.mark.parametrize("n_pairs", [1, 2, 3, 4, 5])
 SOME_CODES = [0, 1, 2, 7, 63, 64, 200, 254, MISSING]
+
+
+@njit
+def count_rows(*arguments):
+    room.count_rows(*arguments)
 
 
 @njit

@@ -56,7 +56,6 @@ def write_labels(
     if entry is not None:
         first = np.array([(time <= since).sum() for since in entry], np.int32)
     rows = np.arange(len(time), dtype=np.uint32) if rows is None else rows
-    weight = np.ones(len(time), np.float32) if weight is None else weight
     labelling = labelling or read_labelling(criterion, levels)
     n, width = len(rows), 2 * len(labelling.pairs)
     n_labels = 1 if labelling.levels is None else len(levels)

@@ -26,12 +26,17 @@ from test_labels import (
 
 from cqrf.growing import splitting as room
 from cqrf.growing.histograms import MANY_ROWS, MISSING, N_BINS
-from cqrf.growing.splitting import best_cut, order_by_label
+from cqrf.growing.splitting import best_cut
 
 
 @njit
 def find_split(*arguments):
     return room.find_split(*arguments)
+
+
+@njit
+def order_by_label(*arguments):
+    room.order_by_label(*arguments)
 
 
 def sum_of_squares(labels, weight):
@@ -111,7 +116,8 @@ class Split:
         self.count = None if weight is None else np.zeros(N_BINS, np.int32)
         self.sums = np.zeros((N_BINS, width))
         self.features = np.arange(len(codes), dtype=np.int32)
-        self.subset = np.full(4, 2**64 - 1, np.uint64) if categorical.any() else None
+        subsets = np.full((2, 4), 2**64 - 1, np.uint64)
+        self.subset = subsets[1]
         (
             self.feature,
             self.code,
@@ -121,7 +127,7 @@ class Split:
             self.random_word,
         ) = find_split(
             codes,
-            categorical,
+            categorical if categorical.any() else None,
             rows,
             node.labels,
             (0,) * (width // 2),
@@ -132,7 +138,8 @@ class Split:
             len(codes) if n_candidates is None else n_candidates,
             np.uint64(seed),
             self.count,
-            self.subset,
+            subsets,
+            1,
             self.seen,
             self.sums,
             np.full(N_BINS + 1, 999, np.uint64),
@@ -140,6 +147,7 @@ class Split:
             np.full(width, np.nan),
         )
         self.categorical = categorical
+        assert (subsets[0] == 2**64 - 1).all()
 
     def left_codes(self):
         if self.categorical[self.feature]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 from test_labels import CENSORED_QUANTILE, CRITERIA, LEVELS, LOGRANK, QUANTILE, VARIANCE
 from test_splitting import (
     MISSING,
@@ -16,21 +17,29 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
+from cqrf.growing import tree as room
 from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import read_labelling
 from cqrf.growing.tree import (
+    BEGIN,
     BLOCK_ROWS,
     COPIED_PER_CANDIDATE,
+    END,
     LEAF,
+    LEFT,
     grow_nodes,
     list_by_level,
     make_scratch,
     partition,
-    send_unseen_left,
     sort_into_leaves,
 )
 
 NO_LIMIT = np.iinfo(np.int32).max
+
+
+@njit
+def send_unseen_left(*arguments):
+    room.send_unseen_left(*arguments)
 
 
 class Tree:
@@ -51,17 +60,23 @@ class Tree:
         n_candidates = len(codes) if n_candidates is None else n_candidates
         # Room for more rows than there are, as for a larger tree of the same forest.
         scratch = make_scratch(
-            len(ranks) + 3, len(codes), 2 * len(labelling.pairs), n_candidates, min_samples_leaf
+            len(ranks) + 3,
+            len(codes),
+            2 * len(labelling.pairs),
+            n_candidates,
+            min_samples_leaf,
+            weight is not None,
         )
+        scratch.subsets[:] = 2**64 - 1
         self.importance = np.zeros(len(codes))
         counts = None if weight is None else np.zeros(N_BINS, np.int32)
         n_nodes, n_subsets = grow_nodes(
             ranks,
             codes,
-            categorical,
+            categorical if categorical.any() else None,
             time,
             event,
-            np.ones(n, np.float32) if weight is None else weight,
+            weight,
             first,
             *labelling,
             n_candidates,
@@ -71,7 +86,6 @@ class Tree:
             min_child_fraction,
             np.uint64(seed),
             counts,
-            np.full(4, 2**64 - 1, np.uint64) if categorical.any() else None,
             tuple(scratch),
             self.importance,
         )
@@ -144,15 +158,14 @@ class Tree:
     def sort_into_leaves(self, codes, rows):
         """Rows of each node, in the order in which they come to stand."""
         moved, buffer = rows.copy(), np.empty_like(rows)
-        begin, end = np.full((2, self.n_nodes), -1, np.int32)
-        sort_into_leaves(
-            codes, moved, self.categorical, self.nodes, self.subsets, begin, end, buffer
-        )
-        return [moved[first:last] for first, last in zip(begin, end, strict=True)]
+        self.nodes[:, BEGIN : END + 1] = -1
+        sort_into_leaves(codes, moved, self.categorical, self.nodes, self.subsets, buffer)
+        return [moved[first:last] for first, last in self.nodes[:, BEGIN : END + 1]]
 
     def arrays(self):
-        """All that a tree is; a leaf has no code and no child."""
-        nodes = np.where((self.feature == LEAF)[:, None], [1, 0, 1, 0] * self.nodes, self.nodes)
+        """All that a tree is; a leaf has no child."""
+        nodes = self.nodes[:, : LEFT + 1]
+        nodes = np.where((self.feature == LEAF)[:, None], [1, 1, 1, 0] * nodes, nodes)
         return nodes, self.subsets, self.node_of_row, self.importance
 
 
@@ -457,8 +470,8 @@ def list_with_rows(tree, codes):
     """Drop other rows into a grown tree and list its nodes, as for an honest tree."""
     rows = np.arange(codes.shape[1], dtype=np.uint32)
     sizes = [len(its_rows) for its_rows in tree.sort_into_leaves(codes, rows)]
-    begin, listed = np.full((2, tree.n_nodes), 7, np.int32)
-    n_listed = list_by_level(tree.nodes, begin, begin + np.array(sizes, np.int32), listed)
+    listed = np.full(tree.n_nodes, 7, np.int32)
+    n_listed = list_by_level(tree.nodes, listed)
     return sizes, listed[:n_listed].tolist()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.kernel import ONE, add_row, bits_of_bytes, inlined, trailing_zeros
+from cqrf.kernel import ONE, add_row, bits_of_bytes, called, inlined, trailing_zeros
 
 N_BINS = 256
 MISSING = 255
@@ -68,7 +68,7 @@ def list_seen(n_rows, seen, sums, bins):
     return n
 
 
-@inlined
+@called
 def count_rows(column, rows, bins, n_bins, count, count_below):
     """Number of rows up to each place in a sequence of bins."""
     for i in range(rows.shape[0]):

@@ -100,10 +100,10 @@ def label_node(
 ):
     """Write the labels of a node; return (can be split, weight of rows).
 
-    A branch on what is None is not compiled. ``direction`` receives by what each column of
-    ``labels`` is multiplied to make one number of a row, which categories are ordered by.
-    ``at_risk`` and ``value`` (a place for each row), ``ends`` (for each class) and ``cuts`` (four
-    for each level) are scratch.
+    A branch on what is None, as is the weight if all rows weigh the same, is not compiled.
+    ``direction`` receives by what each column of ``labels`` is multiplied to make one number of a
+    row, which categories are ordered by. ``at_risk`` and ``value`` (a place for each row), ``ends``
+    (for each class) and ``cuts`` (four for each level) are scratch.
     """
     n = rows.shape[0]
     if by_hazard is None and time[rows[0]] == time[rows[n - 1]]:
@@ -152,20 +152,27 @@ def label_node(
 @inlined
 def count_at_risk(weight, rows, labels, at_risk):
     """Write each row's weight, and that of it and all rows behind it; return that of all."""
+    n = rows.shape[0]
+    if weight is None:
+        for i in range(n):
+            labels[i, 0], at_risk[i] = 1.0, n - i
+        return np.float64(n)
     remaining = 0.0
-    for i in range(rows.shape[0] - 1, -1, -1):
+    for i in range(n - 1, -1, -1):
         labels[i, 0] = weight[rows[i]]
         remaining += labels[i, 0]
         at_risk[i] = remaining
     return remaining
 
 
-@inlined
+@called
 def label_by_mean(time, weight, rows, labels):
     """Write the distance of each time from their mean; return the rows' weight."""
     mass, total = 0.0, 0.0
     for i in range(rows.shape[0]):
-        labels[i, 0], labels[i, 1] = weight[rows[i]], time[rows[i]]
+        labels[i, 0], labels[i, 1] = 1.0, time[rows[i]]
+        if weight is not None:
+            labels[i, 0] = weight[rows[i]]
         mass += labels[i, 0]
         total += labels[i, 0] * labels[i, 1]
     mean = total / mass
@@ -203,7 +210,7 @@ def label_by_hazard(time, event, first_at_risk, rows, at_risk, labels):
     return any_event
 
 
-@inlined
+@called
 def label_by_class(time, rows, mass, levels, of_class, ends, cuts, labels):
     """Write the labels of the classes between quantiles of time; False if there is only one."""
     n, n_levels = rows.shape[0], of_class.shape[1]

@@ -51,7 +51,7 @@ def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_b
     return first + best_at, mass * best_gain
 
 
-@inlined
+@called
 def order_by_label(bins, n_bins, sums, direction, score):
     """Sort the bins of a category by their mean label, ties by code (there are few bins)."""
     longest, steepness = 0.0, 0.0
@@ -88,7 +88,8 @@ def find_split(
     n_candidates,
     random_word,
     count,
-    subset,
+    subsets,
+    n_subsets,
     seen,
     sums,
     bins,
@@ -99,9 +100,9 @@ def find_split(
 
     Features are drawn without replacement until ``n_candidates`` of them vary in the node.
     Returns the feature (-1: none), the last code that goes left (numeric features; for a
-    category ``subset`` holds a bit per code that goes left), whether missing values go left,
-    whether there were any, the gain, and the random word to go on with. ``count`` is None unless
-    rows have weights, and ``subset`` unless there are categories.
+    category row ``n_subsets`` of the subsets holds a bit per code that goes left), whether missing
+    values go left, whether there were any, the gain, and the random word to go on with. ``count``
+    is None unless rows have weights, and ``categorical`` unless there are categories.
     """
     n, n_features = np.float64(rows.shape[0]), features.shape[0]
     mass_below, score = running[0], running[1]
@@ -124,7 +125,7 @@ def find_split(
         saw_missing = bins[n_bins - 1] == MISSING
         if saw_missing:
             n_bins -= 1
-        if subset is not None and categorical[feature]:
+        if categorical is not None and categorical[feature]:
             order_by_label(bins, n_bins, sums, direction, score)
         n_missing = 0
         if count is not None:
@@ -152,12 +153,13 @@ def find_split(
                 continue
             best_feature, best_gain = feature, gain
             best_missing_left, best_saw_missing = missing_left == 1, saw_missing
-            if subset is not None and categorical[feature]:
+            if categorical is not None and categorical[feature]:
                 for word in range(4):
-                    subset[word] = np.uint64(0)
+                    subsets[n_subsets, word] = np.uint64(0)
                 for i in range(at + 1):
                     code = bins[i]
-                    subset[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
+                    bit = np.uint64(1) << (code & np.uint64(63))
+                    subsets[n_subsets, code >> np.uint64(6)] |= bit
             elif at + 1 < n_bins:
                 # Half way between the last bin on the left and the first on the right.
                 best_code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1

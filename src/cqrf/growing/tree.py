@@ -1,8 +1,8 @@
 """The tree: nodes are split until they are small, then the leaves receive their rows.
 
 While it grows, a tree is ranges of one array of its rows, in time order, which every split
-partitions stably: each node and each leaf is in time order for nothing. Afterwards it is
-a table of integers with one row per node:
+partitions stably: each node and each leaf is in time order for nothing. It is a table of
+integers with one row per node:
 
 FEATURE
     the feature a node splits on, -1 for a leaf
@@ -14,6 +14,10 @@ MISSING_LEFT
     levels of a category that it did not see
 LEFT
     the left child, the right one stands behind it
+BEGIN, END
+    where its rows are
+DEPTH, NEXT
+    how deep it is, and which node waits to be split behind it; while the tree grows
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from cqrf.growing.labels import label_node, position
 from cqrf.growing.splitting import find_split
 from cqrf.kernel import called, inlined, kernel
 
-FEATURE, CODE, MISSING_LEFT, LEFT = 0, 1, 2, 3
+FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)
 LEAF = -1
 # A node of at most this many rows is copied together with its codes, so that it and all
 # nodes below it read from the processor's cache; unless features are so many and so few of
@@ -42,10 +46,13 @@ LINE = 64
 
 @inlined
 def goes_left(row_code, feature, code, missing_left, categorical, subsets):
-    """Whether a row with this code of the node's feature goes to the left child."""
+    """Whether a row with this code of the node's feature goes to the left child.
+
+    ``categorical`` is None if no feature is.
+    """
     if row_code == MISSING:
         return missing_left
-    if categorical[feature]:
+    if categorical is not None and categorical[feature]:
         word = subsets[code, row_code >> 6]
         return (word >> np.uint64(row_code & 63)) & np.uint64(1) == np.uint64(1)
     return row_code <= code
@@ -73,11 +80,6 @@ class Scratch(NamedTuple):
 
     nodes: NDArray[np.int32]
     subsets: NDArray[np.uint64]
-    # Of each node: its rows, how deep it is, and which nodes wait to be split.
-    begin: NDArray[np.int32]
-    end: NDArray[np.int32]
-    depth: NDArray[np.int32]
-    waiting: NDArray[np.int32]
     # The rows of the tree, by node; what is on the right side while a node is split.
     rows: NDArray[np.uint32]
     buffer: NDArray[np.uint32]
@@ -86,12 +88,12 @@ class Scratch(NamedTuple):
     tree_codes: NDArray[np.uint8]
     tree_time: NDArray[np.float64]
     tree_event: NDArray[np.bool_]
-    tree_weight: NDArray[np.float32]
+    tree_weight: NDArray[np.float32] | None
     own_rows: NDArray[np.uint32]
     own_codes: NDArray[np.uint8]
     own_time: NDArray[np.float64]
     own_event: NDArray[np.bool_]
-    own_weight: NDArray[np.float32]
+    own_weight: NDArray[np.float32] | None
     # For label_node.
     labels: NDArray[np.float64]
     at_risk: NDArray[np.float64]
@@ -108,7 +110,12 @@ class Scratch(NamedTuple):
 
 
 def make_scratch(
-    n_rows: int, n_features: int, width: int, n_candidates: int, min_samples_leaf: int
+    n_rows: int,
+    n_features: int,
+    width: int,
+    n_candidates: int,
+    min_samples_leaf: int,
+    weighted: bool,
 ) -> Scratch:
     """Room for trees of at most so many rows, with ``width`` numbers in a row of labels."""
     capacity = 2 * (n_rows // max(1, min_samples_leaf)) + 1
@@ -116,24 +123,20 @@ def make_scratch(
     if n_features <= COPIED_PER_CANDIDATE * n_candidates:
         n_copied = min(BLOCK_ROWS, n_rows)
     return Scratch(
-        nodes=np.empty((capacity, 4), np.int32),
+        nodes=np.empty((capacity, 8), np.int32),
         subsets=np.empty((capacity // 2, 4), np.uint64),
-        begin=np.empty(capacity, np.int32),
-        end=np.empty(capacity, np.int32),
-        depth=np.empty(capacity, np.int32),
-        waiting=np.empty(capacity, np.int32),
         rows=np.empty(n_rows, np.uint32),
         buffer=np.empty(n_rows, np.uint32),
         features=np.empty(n_features, np.int32),
         tree_codes=np.empty((n_features, n_rows), np.uint8),
         tree_time=np.empty(n_rows),
         tree_event=np.empty(n_rows, np.bool_),
-        tree_weight=np.empty(n_rows, np.float32),
+        tree_weight=np.empty(n_rows, np.float32) if weighted else None,
         own_rows=np.empty(n_copied, np.uint32),
         own_codes=np.empty((n_features, n_copied + LINE), np.uint8),
         own_time=np.empty(n_copied),
         own_event=np.empty(n_copied, np.bool_),
-        own_weight=np.empty(n_copied, np.float32),
+        own_weight=np.empty(n_copied, np.float32) if weighted else None,
         labels=_aligned_zeros(n_rows, width),
         at_risk=np.empty(n_rows),
         value=np.empty(n_rows),
@@ -178,7 +181,6 @@ def grow_nodes(
     min_child_fraction,
     seed,
     counts,
-    subset,
     scratch,
     importance,
 ):
@@ -186,15 +188,13 @@ def grow_nodes(
 
     Writes the table of the module's docstring and the subsets into ``scratch``, a tuple of the
     fields of :class:`Scratch`, and returns how many there are of each. Adds the gain of each
-    feature over its splits, per row of the tree. ``counts`` and ``subset``: see :func:`find_split`.
+    feature over its splits, per row of the tree. What is not needed is None and not compiled:
+    ``categorical`` if no feature is; ``weight`` and ``counts``, see :func:`find_split`, if all
+    rows weigh the same; ``first_at_risk`` if none entered late; parts of the labelling.
     """
     (
         nodes,
         subsets,
-        begin,
-        end,
-        depth,
-        waiting,
         rows,
         buffer,
         features,
@@ -237,23 +237,23 @@ def grow_nodes(
 
     n_subsets = 0
     random_word = seed
-    nodes[0, FEATURE], nodes[0, MISSING_LEFT] = LEAF, 0
-    begin[0], end[0], depth[0], waiting[0] = 0, n_rows, 0, 0
-    n_nodes, n_waiting = 1, 1
-    while n_waiting > 0:
-        n_waiting -= 1
-        node = waiting[n_waiting]
-        if begin[node] < block_begin or end[node] > block_end:
+    add_node(nodes, 0, 0, n_rows, 0, -1)
+    n_nodes, waiting = 1, 0
+    while waiting >= 0:
+        node = waiting
+        begin, end, depth = nodes[node, BEGIN], nodes[node, END], nodes[node, DEPTH]
+        waiting = nodes[node, NEXT]
+        if begin < block_begin or end > block_end:
             block_codes, block_time = tree_codes, tree_time
             block_event, block_weight = tree_event, tree_weight
             block_first = tree_first
             block_begin, block_end = 0, n_rows
-        here = rows[begin[node] : end[node]]
+        here = rows[begin:end]
         n = here.shape[0]
         best_feature = -1
-        if n >= min_samples_split and n >= 2 * min_samples_leaf and depth[node] < max_depth:
+        if n >= min_samples_split and n >= 2 * min_samples_leaf and depth < max_depth:
             if n <= n_copied and block_end - block_begin > n_copied:
-                block_begin, block_end = begin[node], end[node]
+                block_begin, block_end = begin, end
                 block_rows = own_rows[:n]
                 for i in range(n):
                     block_rows[i] = here[i]
@@ -308,7 +308,8 @@ def grow_nodes(
                         n_candidates,
                         random_word,
                         counts,
-                        subset,
+                        subsets,
+                        n_subsets,
                         seen,
                         sums,
                         bins,
@@ -318,9 +319,7 @@ def grow_nodes(
                 )
         if best_feature < 0:
             continue
-        if subset is not None and categorical[best_feature]:
-            for word in range(4):
-                subsets[n_subsets, word] = subset[word]
+        if categorical is not None and categorical[best_feature]:
             best_code = n_subsets
             n_subsets += 1
         n_left = partition(
@@ -335,24 +334,28 @@ def grow_nodes(
         )
         if 2 * n_left > n:
             best_missing_left |= not saw_missing
-            if subset is not None and categorical[best_feature]:
-                send_unseen_left(block_codes[best_feature], here, subsets[n_subsets - 1])
+            if categorical is not None and categorical[best_feature]:
+                send_unseen_left(block_codes[best_feature], here, subsets[best_code])
         nodes[node, FEATURE], nodes[node, CODE] = best_feature, best_code
         nodes[node, MISSING_LEFT], nodes[node, LEFT] = best_missing_left, n_nodes
         importance[best_feature] += gain / n_rows
-        middle = begin[node] + n_left
-        for child in range(n_nodes, n_nodes + 2):
-            nodes[child, FEATURE], nodes[child, MISSING_LEFT] = LEAF, 0
-            begin[child] = begin[node] if child == n_nodes else middle
-            end[child] = middle if child == n_nodes else end[node]
-            depth[child] = depth[node] + 1
-            waiting[n_waiting] = child
-            n_waiting += 1
+        middle = begin + n_left
+        add_node(nodes, n_nodes, begin, middle, depth + 1, waiting)
+        add_node(nodes, n_nodes + 1, middle, end, depth + 1, n_nodes)
+        waiting = n_nodes + 1
         n_nodes += 2
     return n_nodes, n_subsets
 
 
 @inlined
+def add_node(nodes, node, begin, end, depth, behind):
+    """Write a leaf with these rows, to be split before the node ``behind``."""
+    nodes[node, FEATURE], nodes[node, CODE], nodes[node, MISSING_LEFT] = LEAF, 0, 0
+    nodes[node, BEGIN], nodes[node, END] = begin, end
+    nodes[node, DEPTH], nodes[node, NEXT] = depth, behind
+
+
+@called
 def send_unseen_left(column, rows, subset):
     """Add the codes that none of the rows has to those that go left."""
     for word in range(4):
@@ -371,8 +374,10 @@ def take_rows(codes, time, event, weight, rows, to_codes, to_time, to_event, to_
         for i in range(rows.shape[0]):
             to_codes[f, i] = codes[f, rows[i]]
     for i in range(rows.shape[0]):
-        row = rows[i]
-        to_time[i], to_event[i], to_weight[i] = time[row], event[row], weight[row]
+        to_time[i], to_event[i] = time[rows[i]], event[rows[i]]
+    if weight is not None:
+        for i in range(rows.shape[0]):
+            to_weight[i] = weight[rows[i]]
 
 
 @called
@@ -387,18 +392,19 @@ def take_first_at_risk(first_at_risk, rows):
 
 
 @inlined
-def sort_into_leaves(codes, ranks, categorical, nodes, subsets, begin, end, buffer):
+def sort_into_leaves(codes, ranks, categorical, nodes, subsets, buffer):
     """Send rows down a tree, so that those of each node stand together; codes by rank.
 
     Writes where the rows of each node begin and end among the ranks, which change their places;
     in a leaf they are in their old order. Children stand behind their parents.
     """
-    begin[0], end[0] = 0, ranks.shape[0]
+    nodes[0, BEGIN], nodes[0, END] = 0, ranks.shape[0]
     for node in range(nodes.shape[0]):
         split, left = nodes[node, FEATURE], nodes[node, LEFT]
         if split == LEAF:
             continue
-        here = ranks[begin[node] : end[node]]
+        begin, end = nodes[node, BEGIN], nodes[node, END]
+        here = ranks[begin:end]
         n_left = partition(
             codes[split],
             here,
@@ -409,12 +415,12 @@ def sort_into_leaves(codes, ranks, categorical, nodes, subsets, begin, end, buff
             subsets,
             buffer,
         )
-        begin[left], begin[left + 1] = begin[node], begin[node] + n_left
-        end[left], end[left + 1] = begin[node] + n_left, end[node]
+        nodes[left, BEGIN], nodes[left + 1, BEGIN] = begin, begin + n_left
+        nodes[left, END], nodes[left + 1, END] = begin + n_left, end
 
 
 @inlined
-def list_by_level(nodes, begin, end, listed):
+def list_by_level(nodes, listed):
     """List the nodes level by level, each from left to right; return how many there are.
 
     A node of which one side has no rows gives way to its other side.
@@ -425,11 +431,12 @@ def list_by_level(nodes, begin, end, listed):
         node = listed[at]
         while nodes[node, FEATURE] != LEAF:
             left = nodes[node, LEFT]
-            if begin[left] < end[left] and begin[left + 1] < end[left + 1]:
+            any_left = nodes[left, BEGIN] < nodes[left, END]
+            if any_left and nodes[left + 1, BEGIN] < nodes[left + 1, END]:
                 listed[n_listed], listed[n_listed + 1] = left, left + 1
                 n_listed += 2
                 break
-            node = left if begin[left] < end[left] else left + 1
+            node = left if any_left else left + 1
         listed[at] = node
         at += 1
     return n_listed
