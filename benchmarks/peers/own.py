@@ -18,6 +18,7 @@ from benchmarks.peers.process import UnableError, Worker
 
 P = 20
 ROUNDS = 3
+THREAD_ROUNDS = 9  # fits of half a second: the machine's speed changes from one to the next
 
 IMPORT = """
 import time
@@ -73,7 +74,8 @@ class OwnFigures:
                 for worker in workers:
                     worker.load(self._rows(n), P)
                 fits = [
-                    [worker.fit(self._less(trees)) for worker in workers] for _ in range(ROUNDS)
+                    [worker.fit(self._less(trees)) for worker in workers]
+                    for _ in range(THREAD_ROUNDS)
                 ]
             one, two = np.median(fits, axis=0)
             gains[f"gain of two threads, n {n}"] = one / two
