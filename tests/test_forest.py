@@ -20,7 +20,7 @@ from cqrf.forest import (
 )
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf.growing.sampling import draw_for_tree
-from cqrf.growing.tree import LEAF
+from cqrf.growing.tree import CODE, LEAF
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MISSING = 255
@@ -259,9 +259,13 @@ CODES = np.array([[0, 9, 0, 9, 1, 9, 255, 2, 9, 3], [1, 0, 0, 1, 255, 255, 0, 1,
 def settle(honest, ranks, starts):
     n = CODES.shape[1]
     rows = Rows(CODES, np.array([False, True]), np.zeros(n), np.zeros(n, bool))
-    grown = np.hstack([GROWN, np.full((len(GROWN), 4), -9, np.int32)])
+    first = np.hstack([GROWN, np.full((len(GROWN), 2), -9, np.int32)])
+    # The same tree, with its subsets in the other order.
+    second = first.copy()
+    second[[1, 2], CODE] = first[[2, 1], CODE]
+    subsets = [SUBSETS, SUBSETS[::-1]]
     ranks = np.array(ranks, np.uint32)
-    return settle_trees(rows, honest, ranks, np.array(starts), [grown] * 2, [SUBSETS] * 2)
+    return settle_trees(rows, honest, ranks, np.array(starts), [first, second], subsets)
 
 
 def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():

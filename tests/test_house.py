@@ -27,7 +27,7 @@ ROOMS = (
 )
 # The same rule inside a room.
 FLOORS = {
-    "growing": ("sampling", "labels", "histograms", "splitting", "tree"),
+    "growing": ("sampling", "labels", "histograms", "splitting", "scratch", "tree", "settling"),
     "metrics": ("censoring", "quantile", "concordance", "survival", "scorers"),
 }
 # Everyone may stand on these; they import no room.

@@ -16,18 +16,9 @@ from numpy.typing import NDArray
 from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import VARIANCE, read_labelling
 from cqrf.growing.sampling import Lots, cast_lots, draw_rows, draw_units
-from cqrf.growing.tree import (
-    BEGIN,
-    CODE,
-    END,
-    FEATURE,
-    LEAF,
-    MISSING_LEFT,
-    grow_nodes,
-    list_by_level,
-    make_scratch,
-    sort_into_leaves,
-)
+from cqrf.growing.scratch import make_scratch
+from cqrf.growing.settling import settle_rows
+from cqrf.growing.tree import CODE, END, FEATURE, LEAF, MISSING_LEFT, grow_nodes
 from cqrf.kernel import kernel
 from cqrf.threads import side_by_side
 
@@ -231,7 +222,7 @@ def grow_drawn(
             tuple(scratch),
             gains[k],
         )
-        nodes.append(scratch.nodes[:n_nodes].copy())
+        nodes.append(scratch.nodes[:n_nodes, : END + 1].copy())
         subsets.append(scratch.subsets[:n_subsets].copy())
     return settle_trees(rows, honest, ranks, starts, nodes, subsets), gains
 
@@ -276,8 +267,8 @@ def settle_trees(
         leaf_sizes,
         leaf_rows,
     )
-    all_nodes = all_nodes[listed[:n_listed]]
-    feature, code = all_nodes[:, FEATURE].copy(), all_nodes[:, CODE].copy()
+    listed = listed[:n_listed]
+    feature, code = all_nodes[listed, FEATURE], all_nodes[listed, CODE]
     if categorical is not None:
         is_category = _is_category(feature, categorical)
         all_subsets = all_subsets[code[is_category]]
@@ -286,7 +277,7 @@ def settle_trees(
         n_nodes,
         feature,
         code,
-        all_nodes[:, MISSING_LEFT] != 0,
+        all_nodes[listed, MISSING_LEFT] != 0,
         all_subsets,
         leaf_sizes[:n_leaves],
         leaf_rows[:n_rows],
@@ -296,49 +287,6 @@ def settle_trees(
 def _is_category(feature: NDArray[np.int32], categorical: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which nodes split on a category."""
     return (feature != LEAF) & categorical[feature]
-
-
-@kernel
-def settle_rows(
-    codes,
-    categorical,
-    honest,
-    ranks,
-    starts,
-    all_nodes,
-    first_node,
-    subsets,
-    buffer,
-    n_nodes,
-    listed,
-    leaf_sizes,
-    leaf_rows,
-):
-    """Fill the leaves of some trees, and list the nodes of each level by level.
-
-    An honest tree loses the nodes of which one side stays empty: ``n_nodes`` are left of each.
-    Codes of categories are rows of the subsets of all trees. The ranks of a tree change their
-    places. ``buffer`` is scratch with a place for each row of a tree. Returns how many nodes,
-    leaves and rows have been written.
-    """
-    at_node, at_leaf, at_row = 0, 0, 0
-    for k in range(n_nodes.shape[0]):
-        nodes = all_nodes[first_node[k] : first_node[k + 1]]
-        part = 2 * k + 1 if honest else 2 * k
-        its_ranks = ranks[starts[part] : starts[part + 1]]
-        sort_into_leaves(codes, its_ranks, categorical, nodes, subsets, buffer)
-        n_nodes[k] = list_by_level(nodes, listed[at_node:])
-        for i in range(at_node, at_node + n_nodes[k]):
-            node = listed[i]
-            listed[i] += first_node[k]
-            if nodes[node, FEATURE] == LEAF:
-                leaf_sizes[at_leaf] = nodes[node, END] - nodes[node, BEGIN]
-                at_leaf += 1
-                for place in range(nodes[node, BEGIN], nodes[node, END]):
-                    leaf_rows[at_row] = its_ranks[place]
-                    at_row += 1
-        at_node += n_nodes[k]
-    return at_node, at_leaf, at_row
 
 
 @kernel

@@ -17,22 +17,13 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
+from cqrf.growing import scratch as scratch_room
 from cqrf.growing import tree as room
 from cqrf.growing.histograms import N_BINS
 from cqrf.growing.labels import read_labelling
-from cqrf.growing.tree import (
-    BEGIN,
-    BLOCK_ROWS,
-    COPIED_PER_CANDIDATE,
-    END,
-    LEAF,
-    LEFT,
-    grow_nodes,
-    list_by_level,
-    make_scratch,
-    partition,
-    sort_into_leaves,
-)
+from cqrf.growing.scratch import BLOCK_ROWS, COPIED_PER_CANDIDATE, make_scratch
+from cqrf.growing.settling import list_by_level, sort_into_leaves
+from cqrf.growing.tree import BEGIN, END, LEAF, LEFT, grow_nodes, partition
 
 NO_LIMIT = np.iinfo(np.int32).max
 
@@ -68,6 +59,7 @@ class Tree:
             weight is not None,
         )
         scratch.subsets[:] = 2**64 - 1
+        scratch.nodes[:] = 77
         self.importance = np.zeros(len(codes))
         counts = None if weight is None else np.zeros(N_BINS, np.int32)
         n_nodes, n_subsets = grow_nodes(
@@ -184,6 +176,7 @@ def assert_well_formed(tree):
     assert sorted(children) == list(range(1, tree.n_nodes))
     is_category = np.zeros(tree.n_nodes, bool)
     is_category[inner] = tree.categorical[tree.feature[inner]]
+    assert (tree.code[tree.feature == LEAF] == 0).all()
     assert sorted(tree.code[is_category]) == list(range(len(tree.subsets)))
 
 
@@ -413,57 +406,57 @@ def test_a_tree_may_split_by_categories_everywhere():
     assert tree.node_of_row.tolist() == [tree.path(codes[:, row])[-1] for row in range(n)]
 
 
-# Numba freezes BLOCK_ROWS when it compiles, so copying is switched off by the other rule: it
-# is not done if features are many and few of them are tried at a node. Features that do not
-# vary are never tried, so they make the difference without a part in any split.
-
-
 @pytest.mark.parametrize(
-    ("criterion", "weighted", "late"),
+    ("criterion", "weighted", "late", "categories"),
     [
-        (CENSORED_QUANTILE, False, False),
-        (CENSORED_QUANTILE, True, True),
-        (QUANTILE, True, False),
-        (VARIANCE, False, False),
-        (LOGRANK, True, True),
+        (CENSORED_QUANTILE, False, False, False),
+        (CENSORED_QUANTILE, True, True, False),
+        (CENSORED_QUANTILE, False, False, True),
+        (QUANTILE, True, False, True),
+        (VARIANCE, False, False, False),
+        (LOGRANK, True, True, True),
     ],
 )
-def test_copying_deep_nodes_changes_nothing(criterion, weighted, late):
-    n, n_varying = 2 * BLOCK_ROWS + 500, 2
+def test_copying_deep_nodes_changes_nothing(criterion, weighted, late, categories, monkeypatch):
+    n, block_rows = 500, 64
     rng = np.random.default_rng([criterion, weighted])
-    codes, time, event, weight = make_table(rng, n=n, n_features=n_varying, n_codes=8, missing=0.05)
+    codes, time, event, weight = make_table(rng, n=n, n_features=3, n_codes=8, missing=0.05)
     time = time + np.sort(rng.random(n))
-    n_features = COPIED_PER_CANDIDATE * n_varying + 1
-    codes = np.vstack([codes, np.full((n_features - n_varying, n), 3, np.uint8)])
     weight = weight if weighted else None
     entry = make_entries(rng, time) if late else None
+    categorical = np.array([False, categories, False])
 
-    def tree(n_candidates):
-        settings = {"min_samples_leaf": 25, "min_child_fraction": 0.05}
-        return Tree(
-            codes, np.zeros(n_features, bool), time, event, weight, criterion,
-            n_candidates, entry=entry, **settings,
-        )  # fmt: skip
+    def tree(most_copied):
+        monkeypatch.setattr(scratch_room, "BLOCK_ROWS", most_copied)
+        return Tree(codes, categorical, time, event, weight, criterion, 2, entry=entry)
 
-    read_in_place, copied = tree(n_varying), tree(n_varying + 1)
+    read_in_place, copied = tree(0), tree(block_rows)
     sizes = [len(rows) for rows in copied.rows_of_nodes()]
     inner = copied.feature != LEAF
     # Nodes above the limit, several blocks, and splits within them.
-    assert sum(size > BLOCK_ROWS for size in sizes) >= 2
-    assert sum(size <= BLOCK_ROWS for size, split in zip(sizes, inner, strict=True) if split) > 20
+    assert sum(size > block_rows for size in sizes) >= 2
+    assert sum(size <= block_rows for size, split in zip(sizes, inner, strict=True) if split) > 20
+    assert len(copied.subsets) > 5 or not categories
     for a, b in zip(read_in_place.arrays(), copied.arrays(), strict=True):
         assert np.array_equal(a, b)
     assert copied.node_of_row.tolist() == [copied.path(codes[:, row])[-1] for row in range(n)]
 
 
-def test_nodes_of_a_copied_block_are_split_best_too():
-    n = BLOCK_ROWS + 400
+def test_nodes_of_a_copied_block_are_split_best_too(monkeypatch):
+    n = 300
+    monkeypatch.setattr(scratch_room, "BLOCK_ROWS", 200)
     rng = np.random.default_rng(11)
     codes, time, event, weight = make_table(rng, n=n, n_features=2, n_codes=5, missing=0.05)
-    # Few distinct times keep the exact twin fast.
-    tree = Tree(codes, np.zeros(2, bool), time, event, weight, VARIANCE, min_samples_leaf=300)
+    tree = Tree(codes, np.zeros(2, bool), time, event, weight, VARIANCE, min_samples_leaf=40)
     assert (tree.feature != LEAF).sum() >= 3
-    assert_grown_greedily(tree, time, event, weight, VARIANCE, NO_LIMIT, 2, 300, 0.0)
+    assert_grown_greedily(tree, time, event, weight, VARIANCE, NO_LIMIT, 2, 40, 0.0)
+
+
+def test_of_many_features_of_which_few_are_tried_no_node_is_copied():
+    few, many = COPIED_PER_CANDIDATE, COPIED_PER_CANDIDATE + 1
+    assert len(make_scratch(5000, few, 2, 1, 1, False).own_rows) == BLOCK_ROWS
+    assert len(make_scratch(5000, many, 2, 1, 1, False).own_rows) == 0
+    assert len(make_scratch(50, few, 2, 1, 1, False).own_rows) == 50
 
 
 def list_with_rows(tree, codes):

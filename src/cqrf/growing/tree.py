@@ -1,4 +1,4 @@
-"""The tree: nodes are split until they are small, then the leaves receive their rows.
+"""The tree: nodes are split until they are small.
 
 While it grows, a tree is ranges of one array of its rows, in time order, which every split
 partitions stably: each node and each leaf is in time order for nothing. It is a table of
@@ -22,26 +22,15 @@ DEPTH, NEXT
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from cqrf.growing.histograms import MISSING, N_BINS
+from cqrf.growing.histograms import MISSING
 from cqrf.growing.labels import label_node, position
 from cqrf.growing.splitting import find_split
 from cqrf.kernel import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)
 LEAF = -1
-# A node of at most this many rows is copied together with its codes, so that it and all
-# nodes below it read from the processor's cache; unless features are so many and so few of
-# them tried at a node that copying them all costs more than it saves.
-BLOCK_ROWS = 2048
-COPIED_PER_CANDIDATE = 4
-# Bytes in a line of the cache. Copies of features stand that much further apart than they need
-# to: at a distance of a power of two they would compete for the same few places.
-LINE = 64
 
 
 @inlined
@@ -75,89 +64,6 @@ def partition(column, rows, feature, code, missing_left, categorical, subsets, b
     return n_left
 
 
-class Scratch(NamedTuple):
-    """Room to grow trees in, one after the other; nothing is allocated while they grow."""
-
-    nodes: NDArray[np.int32]
-    subsets: NDArray[np.uint64]
-    # The rows of the tree, by node; what is on the right side while a node is split.
-    rows: NDArray[np.uint32]
-    buffer: NDArray[np.uint32]
-    features: NDArray[np.int32]
-    # The table's rows that the tree has drawn, and those of a block: see BLOCK_ROWS.
-    tree_codes: NDArray[np.uint8]
-    tree_time: NDArray[np.float64]
-    tree_event: NDArray[np.bool_]
-    tree_weight: NDArray[np.float32] | None
-    own_rows: NDArray[np.uint32]
-    own_codes: NDArray[np.uint8]
-    own_time: NDArray[np.float64]
-    own_event: NDArray[np.bool_]
-    own_weight: NDArray[np.float32] | None
-    # For label_node.
-    labels: NDArray[np.float64]
-    at_risk: NDArray[np.float64]
-    value: NDArray[np.float64]
-    ends: NDArray[np.int32]
-    cuts: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    # For find_split.
-    seen: NDArray[np.uint8]
-    sums: NDArray[np.float64]
-    bins: NDArray[np.uint64]
-    running: NDArray[np.float64]
-    start: NDArray[np.float64]
-
-
-def make_scratch(
-    n_rows: int,
-    n_features: int,
-    width: int,
-    n_candidates: int,
-    min_samples_leaf: int,
-    weighted: bool,
-) -> Scratch:
-    """Room for trees of at most so many rows, with ``width`` numbers in a row of labels."""
-    capacity = 2 * (n_rows // max(1, min_samples_leaf)) + 1
-    n_copied = 0
-    if n_features <= COPIED_PER_CANDIDATE * n_candidates:
-        n_copied = min(BLOCK_ROWS, n_rows)
-    return Scratch(
-        nodes=np.empty((capacity, 8), np.int32),
-        subsets=np.empty((capacity // 2, 4), np.uint64),
-        rows=np.empty(n_rows, np.uint32),
-        buffer=np.empty(n_rows, np.uint32),
-        features=np.empty(n_features, np.int32),
-        tree_codes=np.empty((n_features, n_rows), np.uint8),
-        tree_time=np.empty(n_rows),
-        tree_event=np.empty(n_rows, np.bool_),
-        tree_weight=np.empty(n_rows, np.float32) if weighted else None,
-        own_rows=np.empty(n_copied, np.uint32),
-        own_codes=np.empty((n_features, n_copied + LINE), np.uint8),
-        own_time=np.empty(n_copied),
-        own_event=np.empty(n_copied, np.bool_),
-        own_weight=np.empty(n_copied, np.float32) if weighted else None,
-        labels=_aligned_zeros(n_rows, width),
-        at_risk=np.empty(n_rows),
-        value=np.empty(n_rows),
-        ends=np.empty(width, np.int32),
-        cuts=np.empty((4, width)),
-        direction=np.zeros(width),
-        seen=np.zeros(N_BINS, np.uint8),
-        sums=_aligned_zeros(N_BINS, width),
-        bins=np.empty(N_BINS + 1, np.uint64),
-        running=np.empty((4, N_BINS)),
-        start=np.empty(width),
-    )
-
-
-def _aligned_zeros(n_rows: int, width: int) -> NDArray[np.float64]:
-    """A table that starts with a line of the cache: four numbers of a row lie in one."""
-    numbers = np.zeros(n_rows * width + LINE // 8)
-    first = -numbers.ctypes.data % LINE // 8
-    return numbers[first : first + n_rows * width].reshape(n_rows, width)
-
-
 @kernel
 def grow_nodes(
     ranks,
@@ -186,11 +92,11 @@ def grow_nodes(
 ):
     """Split some of the rows, in time order, until no node should or can be split.
 
-    Writes the table of the module's docstring and the subsets into ``scratch``, a tuple of the
-    fields of :class:`Scratch`, and returns how many there are of each. Adds the gain of each
-    feature over its splits, per row of the tree. What is not needed is None and not compiled:
-    ``categorical`` if no feature is; ``weight`` and ``counts``, see :func:`find_split`, if all
-    rows weigh the same; ``first_at_risk`` if none entered late; parts of the labelling.
+    Writes the table of the module's docstring and the subsets into ``scratch``, the fields of
+    :class:`~cqrf.growing.scratch.Scratch`, and returns how many there are of each. Adds the gain
+    of each feature over its splits, per row of the tree. What is not needed is None and not
+    compiled: ``categorical`` if no feature is; ``weight`` and ``counts``, see :func:`find_split`,
+    if all rows weigh the same; ``first_at_risk`` if none entered late; parts of the labelling.
     """
     (
         nodes,
@@ -389,54 +295,3 @@ def take_first_at_risk(first_at_risk, rows):
     for i in range(rows.shape[0]):
         first[i] = position(rows, first_at_risk[rows[i]])
     return first
-
-
-@inlined
-def sort_into_leaves(codes, ranks, categorical, nodes, subsets, buffer):
-    """Send rows down a tree, so that those of each node stand together; codes by rank.
-
-    Writes where the rows of each node begin and end among the ranks, which change their places;
-    in a leaf they are in their old order. Children stand behind their parents.
-    """
-    nodes[0, BEGIN], nodes[0, END] = 0, ranks.shape[0]
-    for node in range(nodes.shape[0]):
-        split, left = nodes[node, FEATURE], nodes[node, LEFT]
-        if split == LEAF:
-            continue
-        begin, end = nodes[node, BEGIN], nodes[node, END]
-        here = ranks[begin:end]
-        n_left = partition(
-            codes[split],
-            here,
-            split,
-            nodes[node, CODE],
-            nodes[node, MISSING_LEFT] != 0,
-            categorical,
-            subsets,
-            buffer,
-        )
-        nodes[left, BEGIN], nodes[left + 1, BEGIN] = begin, begin + n_left
-        nodes[left, END], nodes[left + 1, END] = begin + n_left, end
-
-
-@inlined
-def list_by_level(nodes, listed):
-    """List the nodes level by level, each from left to right; return how many there are.
-
-    A node of which one side has no rows gives way to its other side.
-    """
-    listed[0] = 0
-    n_listed, at = 1, 0
-    while at < n_listed:
-        node = listed[at]
-        while nodes[node, FEATURE] != LEAF:
-            left = nodes[node, LEFT]
-            any_left = nodes[left, BEGIN] < nodes[left, END]
-            if any_left and nodes[left + 1, BEGIN] < nodes[left + 1, END]:
-                listed[n_listed], listed[n_listed + 1] = left, left + 1
-                n_listed += 2
-                break
-            node = left if any_left else left + 1
-        listed[at] = node
-        at += 1
-    return n_listed
