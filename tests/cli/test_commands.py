@@ -116,6 +116,68 @@ def test_every_format_gives_the_same_forest_and_predictions(frame, name):
     np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
 
 
+def test_between_semicolons_a_number_may_have_a_decimal_comma(frame):
+    frame["age"] = 10 * (frame["age"] - 50)  # negative ones, too
+    frame.loc[3, "age"] = 1.5e-05  # written with an exponent
+    forest, X = make_forest(frame)
+    frame.to_csv("comma.csv", index=False, sep=";", decimal=",")
+    done = call("fit", "comma.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    assert f"Skill   {forest.score_oob():.3f}" in done.stderr
+    expected = forest.predict(X, [0.1, 0.5], unidentified="clip")
+    options = ["-q", ".1,.5", "--unidentified", "clip"]
+    found = pd.read_csv(io.StringIO(call("predict", "m.cqrf", "comma.csv", *options).stdout))
+    np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
+
+
+def test_elsewhere_a_comma_within_a_number_may_stand_for_thousands(frame):
+    frame.assign(days=[f"1,{100 + i}" for i in range(150)]).to_csv("t.tsv", index=False, sep="\t")
+    said = refused("fit", "t.tsv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    assert said == (
+        "cqrf: t.tsv: column 'days' holds '1,100', which is not a number: it must hold numbers."
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (["987,5", "1.234"], "has decimal points in some numbers and commas in others"),
+        (["987,5", "soon"], "holds 'soon', which is not a number"),
+    ],
+)
+def test_between_semicolons_what_is_no_number_is_named(frame, days, said):
+    frame.assign(days=days * 75).to_csv("t.csv", index=False, sep=";")
+    refusal = refused("fit", "t.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    assert refusal == f"cqrf: t.csv: column 'days' {said}: it must hold numbers."
+    frame.assign(age=days * 75).to_csv("t.csv", index=False, sep=";")
+    call("fit", "data.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf")
+    for command in ("predict", "evaluate"):
+        assert refused(command, "m.cqrf", "t.csv") == f"cqrf: t.csv: column 'age' {said}."
+
+
+def test_labels_are_those_of_the_file_in_every_command(frame):
+    written = np.array(["1,2", "01", "1", "2.0", "true"])
+    frame["ward"] = written[np.arange(150) % 5]
+    frame["days"] *= 1 + (np.arange(150) % 5)
+    frame["id"] = [f"{i:03}" for i in range(150)]
+    frame.to_csv("wards.csv", index=False, sep=";")
+    roles = [*ROLES, "--ignore", "id", "--category", "ward"]
+    done = call("fit", "wards.csv", *roles, *FAST, "-o", "m.cqrf")
+    assert "ward (5 levels)" in done.stderr
+    forest = CensoredQuantileForest.load("m.cqrf")
+    X = frame.drop(columns=["id", "days", "status"])
+    X["ward"] = X["ward"].replace("2.0", "2")
+    expected = forest.predict(X, 0.25, unidentified="clip")
+    options = ["-q", ".25", "--unidentified", "clip", "--id", "id"]
+    done = call("predict", "m.cqrf", "wards.csv", *options)
+    found = pd.read_csv(io.StringIO(done.stdout), dtype={"id": str})
+    np.testing.assert_allclose(found["q0.25"], expected, rtol=1e-12)
+    assert found["id"].tolist() == frame["id"].tolist()
+    told = call("evaluate", "m.cqrf", "wards.csv", "--json")
+    assert "levels that were not" not in done.stderr + told.stderr
+    call("report", "m.cqrf", "wards.csv", "--id", "id", "-o", "r.html")
+    assert '"007"' in Path("r.html").read_text()
+
+
 def test_standard_input_and_output(frame):
     text = frame.to_csv(index=False)
     call("fit", "-", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf", input=text)

@@ -58,7 +58,7 @@ def tune_file(
 
 def read_learning(path: str, roles: Roles, as_json: bool) -> Learning:
     """The table, and what is understood of it, said."""
-    learning = split_table(read_whole(path), roles, path)
+    learning = split_table(read_whole(path, (*roles.categories, roles.groups)), roles, path)
     if not as_json:
         say_understood(learning, path)
     return learning

@@ -13,7 +13,7 @@ from cqrf import CensoredQuantileForest
 from cqrf.cli.console import number, print_json, say, size_in_words
 from cqrf.cli.predicting import feature_names
 from cqrf.cli.roles import Roles, read_target_columns
-from cqrf.cli.tables import as_known, read_whole
+from cqrf.cli.tables import as_known, name_labels, read_whole
 from cqrf.target import read_target
 
 MEASURES = {
@@ -42,8 +42,9 @@ def evaluate_file(
         measured = evaluate(forest)
     else:
         roles = Roles.from_notes(forest.notes_, **given)
-        table = read_whole(path)
-        X = as_known(table, feature_names(forest, model), forest.model_.columns, path)
+        names, columns = feature_names(forest, model), forest.model_.columns
+        table = read_whole(path, name_labels(names, columns))
+        X = as_known(table, names, columns, path)
         y = read_target_columns(table, roles, path)
         if is_training_table(forest, read_target(y)):
             say(

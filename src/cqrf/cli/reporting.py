@@ -8,7 +8,7 @@ from cqrf import CensoredQuantileForest
 from cqrf.cli.console import say, size_in_words
 from cqrf.cli.predicting import feature_names
 from cqrf.cli.roles import Roles, read_target_columns
-from cqrf.cli.tables import STDIN, as_known, as_text, name_some, read_whole
+from cqrf.cli.tables import STDIN, as_known, as_text, name_labels, name_some, read_whole
 
 
 def report_file(
@@ -26,8 +26,9 @@ def report_file(
 
     forest = CensoredQuantileForest.load(model).set_params(n_jobs=n_jobs)
     roles = Roles.from_notes(forest.notes_, **given)
-    table = read_whole(path)
-    X = as_known(table, feature_names(forest, model), forest.model_.columns, path)
+    names, columns = feature_names(forest, model), forest.model_.columns
+    table = read_whole(path, (*name_labels(names, columns), id_column))
+    X = as_known(table, names, columns, path)
     ids = None
     if id_column is not None:
         if id_column not in table.column_names:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cqrf.cli.tables import as_text, name_some
+from cqrf.cli.tables import as_text, has_commas, is_string, name_some, say_no_number
 from cqrf.target import censored
 
 # Roles that a model file keeps, so that later commands need not be told again.
@@ -68,9 +68,9 @@ def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
     if not features:
         raise ValueError(f"{path} has no column left to predict from.")
     X = table.select(features)
-    for name in roles.categories:
-        if name in features:
-            X = X.set_column(features.index(name), name, as_text(table.column(name)))
+    for at, name in enumerate(features):
+        if name in roles.categories or is_string(table.column(name)):
+            X = X.set_column(at, name, as_text(table.column(name)))
     weight = None if roles.weight is None else _numbers(table, roles.weight, path)
     groups = None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy()
     return Learning(X, read_target_columns(table, roles, path), weight, groups)
@@ -113,14 +113,6 @@ def _events(table: pa.Table, roles: Roles, path: str) -> NDArray[np.bool_]:
     return np.array([_canonical(value) == 1.0 for value in labels.to_pylist()])
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def _canonical(value: str) -> float | str:
     """A label by which 2, 2.0 and '2' are one, and true is 1."""
     text = value.strip()
@@ -139,13 +131,10 @@ def _numbers(
     try:
         return column.cast(pa.float64()).to_numpy()
     except pa.ArrowException:
-        shown = next(
-            (repr(value) for value in column.to_pylist() if not _is_number(value)),
-            "text",
-        )
-        raise ValueError(
-            f"{path}: column {name!r} holds {shown}, but must hold numbers (with a decimal point)."
-        ) from None
+        said = f"is {column.type}"
+        if is_string(column):
+            said = say_no_number(column, has_commas(table))
+        raise ValueError(f"{path}: column {name!r} {said}: it must hold numbers.") from None
 
 
 def _column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:

@@ -15,7 +15,7 @@ import uvicorn
 from cqrf import CensoredQuantileForest
 from cqrf.cli.console import say
 from cqrf.cli.roles import Roles, read_target_columns
-from cqrf.cli.tables import STDIN, as_known, as_text, name_some, read_whole
+from cqrf.cli.tables import STDIN, as_known, as_text, name_labels, name_some, read_whole
 from cqrf.serve.answers import describe_subjects
 from cqrf.serve.app import make_app
 from cqrf.serve.schema import Limits
@@ -68,8 +68,9 @@ def load_rows(
     forest: CensoredQuantileForest, path: str, given: dict[str, str | None], id_column: str | None
 ) -> DataRows:
     """The rows of a file, and whether they are those the forest was fitted to."""
-    table = read_whole(path)
-    X = as_known(table, name_columns(forest), forest.model_.columns, path)
+    names, columns = name_columns(forest), forest.model_.columns
+    table = read_whole(path, (*name_labels(names, columns), id_column))
+    X = as_known(table, names, columns, path)
     source = "standard input" if path == STDIN else Path(path).name
     labels = [str(row) for row in range(1, table.num_rows + 1)]
     if id_column is not None:

@@ -1,8 +1,9 @@
 """Tables from files: CSV and TSV (also gzipped), Parquet, Feather; whole or in pieces.
 
 Text files tell no types. A column is numbers if every value is one, else true and false, else
-dates, else text; ``predict`` reads each column as the model knows it. Parquet and Feather files
-keep the types they have.
+dates, else text, unless it is known to hold labels; ``predict`` reads each column as the model
+knows it. Between semicolons a number may have a decimal comma. Parquet and Feather files keep the
+types they have.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import codecs
 import csv
 import gzip
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ STDIN = "-"
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A")
 TRUTHS = {"true": 1.0, "false": 0.0}
 DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
+# Of a table whose numbers may have a decimal comma.
+WITH_COMMAS = {b"decimal": b","}
+NUMBER_WITH_COMMA = r"^([+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?)$"
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
 PIECE_BYTES = 1 << 20  # of text, read at a time
@@ -49,12 +54,16 @@ def is_text(path: str) -> bool:
     return path == STDIN or suffix_of(path) in DELIMITERS
 
 
-def read_whole(path: str) -> pa.Table:
-    """All rows of a file, with the types they show."""
+def read_whole(path: str, labels: Collection[str | None] = ()) -> pa.Table:
+    """All rows of a file, with the types they show; columns of labels stay text."""
     table = pa.concat_tables(_raw_pieces(path))
     if is_text(path):
-        columns = [_infer(column) for column in table.columns]
-        table = pa.table(dict(zip(table.column_names, columns, strict=True)))
+        commas = has_commas(table)
+        columns = {
+            name: column if name in labels else _infer(column, commas)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        table = pa.table(columns).replace_schema_metadata(table.schema.metadata)
     if table.num_rows == 0:
         raise ValueError(f"{path} has no rows.")
     return table
@@ -65,6 +74,11 @@ def read_pieces(path: str) -> Generator[pa.Table, None, None]:
     return _raw_pieces(path)
 
 
+def name_labels(names: list[str], columns: Columns) -> list[str]:
+    """Those of a model's columns that hold labels."""
+    return [name for name, kind in zip(names, columns.kinds, strict=True) if kind == CATEGORY]
+
+
 def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> pa.Table:
     """The columns a model needs, in its order, each as what the model knows it to be."""
     missing = [name for name in names if name not in table.column_names]
@@ -73,24 +87,32 @@ def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> 
             f"{path} lacks {_count(missing, 'column')} of the model: {name_some(missing)}; it has "
             f"{name_some(table.column_names)}."
         )
-    read = {}
+    read, commas = {}, has_commas(table)
     for name, kind in zip(names, columns.kinds, strict=True):
         column = table.column(name)
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            if kind == NUMBER:
-                column = _require(name, column, _as_numbers(column), "a number", path)
-            elif kind == DATE:
-                column = _require(name, column, _as_dates(column), "a date", path)
-        elif kind == CATEGORY:
+        if kind == CATEGORY:
             column = as_text(column)
+        elif is_string(column):
+            values = _as_numbers(commas, column) if kind == NUMBER else _as_dates(column)
+            if values is None:
+                said = say_no_date(column) if kind == DATE else say_no_number(column, commas)
+                raise ValueError(f"{path}: column {name!r} {said}.")
+            column = values
         read[name] = column
     return pa.table(read)
 
 
+def is_string(column: pa.ChunkedArray) -> bool:
+    """Whether a column is text."""
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Labels of a column; whole numbers without a decimal point, as a text file has them."""
+    """Labels of a column, however a file writes them: a whole number has no decimal point."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if is_string(column):
+        return pc.replace_substring_regex(column.cast(pa.string()), r"^([+-]?[0-9]+)\.0+$", r"\1")
     if pa.types.is_floating(column.type):
         whole = pc.all(pc.equal(column, pc.floor(column)), min_count=0).as_py()
         column = column.cast(pa.int64()) if whole else column
@@ -132,7 +154,8 @@ def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
         names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
         _check_names(names, path)
         types = {name: pa.string() for name in names}
-        yield pa.schema(types.items()).empty_table()
+        noted = WITH_COMMAS if delimiter == ";" else None
+        yield pa.schema(types.items(), noted).empty_table()
         try:
             reader = pyarrow.csv.open_csv(
                 file,
@@ -153,7 +176,7 @@ def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
             raise
         with reader:  # closed even if nobody reads to the end: it has threads of its own
             for batch in reader:
-                yield pa.Table.from_batches([batch])
+                yield pa.Table.from_batches([batch]).replace_schema_metadata(noted)
 
 
 def _open_text(path: str) -> Any:
@@ -172,18 +195,30 @@ def _check_names(names: list[str], path: str) -> None:
         raise ValueError(f"{path} has more than one column of the name {name_some(twice)}.")
 
 
-def _infer(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def has_commas(table: pa.Table) -> bool:
+    """Whether numbers may have a decimal comma."""
+    return bool(table.schema.metadata == WITH_COMMAS)
+
+
+def _infer(column: pa.ChunkedArray, commas: bool) -> pa.ChunkedArray:
     """A column of text as what all of its values are."""
-    for read in (_as_numbers, _as_dates):
+    for read in (partial(_as_numbers, commas), _as_dates):
         values = read(column)
         if values is not None:
             return values
     return column
 
 
-def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Numbers, 1 and 0 for true and false; None if some value is neither."""
+def _as_numbers(commas: bool, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Numbers, 1 and 0 for true and false; None if some value is neither.
+
+    Or if some have a decimal point and some a comma: one of the two stands for thousands.
+    """
     trimmed = pc.utf8_trim_whitespace(column)
+    if commas and pc.any(pc.match_substring_regex(trimmed, NUMBER_WITH_COMMA)).as_py():
+        if pc.any(pc.match_substring(trimmed, ".")).as_py():
+            return None
+        trimmed = pc.replace_substring_regex(trimmed, NUMBER_WITH_COMMA, r"\1.\2")
     try:
         return trimmed.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -201,19 +236,28 @@ def _as_dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
-def _require(
-    name: str, column: pa.ChunkedArray, read: pa.ChunkedArray | None, what: str, path: str
-) -> pa.ChunkedArray:
-    """What was read of a column, or an error that shows the first value that could not be."""
-    if read is not None:
-        return read
-    convert = _as_numbers if what == "a number" else _as_dates
-    for value in column:
-        if convert(pa.chunked_array([[value.as_py()]], pa.string())) is None:
-            raise ValueError(
-                f"{path}: column {name!r} holds {value.as_py()!r}, which is not {what}."
-            )
-    raise ValueError(f"{path}: column {name!r} mixes numbers with true and false.")
+def say_no_number(column: pa.ChunkedArray, commas: bool) -> str:
+    """Why a column of text is not one of numbers."""
+    shown = _first_refused(column, partial(_as_numbers, commas))
+    if shown is not None:
+        return f"holds {shown}, which is not a number"
+    if commas and pc.any(pc.match_substring(column, ",")).as_py():
+        return "has decimal points in some numbers and commas in others"
+    return "mixes numbers with true and false"
+
+
+def say_no_date(column: pa.ChunkedArray) -> str:
+    """Why a column of text is not one of dates."""
+    return f"holds {_first_refused(column, _as_dates)}, which is not a date"
+
+
+def _first_refused(
+    column: pa.ChunkedArray, read: Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
+) -> str | None:
+    for value in column.to_pylist():
+        if read(pa.chunked_array([[value]], pa.string())) is None:
+            return repr(value)
+    return None
 
 
 @contextmanager
