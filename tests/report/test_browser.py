@@ -47,6 +47,20 @@ def test_the_page_opens_without_complaint(browser, page, width, scheme):
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
+def test_the_page_opens_at_a_quantile_that_most_rows_have(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X, time = rng.uniform(size=(150, 2)), rng.uniform(size=150)
+    y = censored(time, time < 0.4)
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    hidden = np.isnan(forest.predict_oob([0.25, 0.5], unidentified="nan")).mean(axis=0)
+    assert hidden[0] < 0.5 < hidden[1]
+    browser.open(write_report(forest, X, y, tmp_path / "report.html"))
+    assert browser.run("document.getElementById('quantile').value") == "0.25"
+    assert "25\u00a0%" in browser.run(
+        "document.querySelector('#table th:nth-child(4)').textContent"
+    )
+
+
 def test_complaints_are_heard(browser, page, tmp_path):
     harmed = page.read_text(encoding="utf-8").replace(
         "</body>", "<script>window.harmed = 1</script><img src='https://example.org/a.png'></body>"

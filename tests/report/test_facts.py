@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from cqrf.inspection import partial_dependence
 from cqrf.metrics import censored_quantile_loss, concordance_index, crps, integrated_brier_score
 from cqrf.metrics.scorers import make_scorer
 from cqrf.report.data import nice_edges, time_range
-from cqrf.report.facts import gather_facts
+from cqrf.report.facts import choose_opening, gather_facts
 from cqrf.report.numbers import evenly, plain, say, say_share, thin
 from cqrf.report.rows import MOST_STEPS, UNIT
 from cqrf.report.subject import LEVELS, is_training_table
@@ -190,6 +191,30 @@ def test_limits_count_the_hidden_quantiles(facts, forest, pbc):
         assert each["share"] == plain(n_hidden / 418)
         assert each["said"].startswith(f"{n_hidden} of 418" if n_hidden else "none")
     assert say(pbc.y["time"][pbc.y["event"]].max()) in facts["limits"]["text"][0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "opening"),
+    [
+        ((0.0, 0.0, 0.5, 0.9, 1.0), 2),
+        ((0.0, 0.3, 0.6, 0.9, 1.0), 1),
+        ((0.2, 0.7, 0.9, 1.0, 1.0), 0),
+        ((0.8, 0.9, 1.0, 1.0, 1.0), 0),
+        ((1.0, 0.9, 0.6, 0.1, 0.0), 3),
+        ((1.0, 1.0, 1.0, 1.0, 1.0), 2),
+    ],
+)
+def test_the_page_opens_at_a_level_that_most_rows_have(shares, opening):
+    hidden = np.arange(10)[:, np.newaxis] < 10 * np.array(shares)
+    # Rows that no tree speaks for have no hidden quantile, and do not count.
+    hidden = np.vstack([hidden, np.zeros((30, 5), bool)])
+    subject = SimpleNamespace(hidden=hidden, known=np.arange(40) < 10)
+    assert choose_opening(subject) == opening
+
+
+def test_without_a_row_that_a_tree_speaks_for_the_page_opens_at_the_median():
+    subject = SimpleNamespace(hidden=np.zeros((3, 5), bool), known=np.zeros(3, bool))
+    assert choose_opening(subject) == 2
 
 
 def test_the_data_are_counted(facts, pbc):

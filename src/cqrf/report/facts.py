@@ -48,6 +48,7 @@ def gather_facts(
         "source": None if source is None else str(source),
         "summary": summarise(subject),
         "levels": list(LEVELS),
+        "opening": choose_opening(subject),
         "censoring": subject.censoring,
         "range": plain_list(time_range(np.concatenate(times)), 6),
         "data": describe_data(subject),
@@ -59,6 +60,16 @@ def gather_facts(
         "limits": describe_limits(subject),
         "made": describe_making(subject),
     }
+
+
+def choose_opening(subject: Subject) -> int:
+    """Number of the level that the page opens at: nearest the median, and told of most rows."""
+    hidden = subject.hidden[subject.known]
+    if len(hidden) == 0:
+        return LEVELS.index(0.5)
+    share = hidden.mean(axis=0)
+    told = np.flatnonzero(share <= max(0.5, share.min()))
+    return int(told[np.argmin(np.abs(np.array(LEVELS)[told] - 0.5))])
 
 
 def summarise(subject: Subject) -> str:

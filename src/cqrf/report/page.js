@@ -2,7 +2,7 @@
 
 (() => {
   const facts = JSON.parse(document.getElementById("facts").textContent);
-  const state = { level: facts.levels.indexOf(0.5) };
+  const state = { level: facts.opening };
   const byId = (id) => document.getElementById(id);
 
   function tell(section) {
