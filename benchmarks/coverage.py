@@ -32,7 +32,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--rows", type=int, default=800)
     options = parser.parse_args()
-    print("| a, b | censored | bound | standard error | .1 quantile |\n|---|---|---|---|---|")
+    names = (
+        "a, b",
+        "censored",
+        "coverage of the bound",
+        "standard error",
+        "coverage of the .1 quantile",
+    )
+    print(f"| {' | '.join(names)} |\n|---|---|---|---|---|")
     for a, b in SETTINGS:
         rows = []
         for seed in range(options.repeats):

@@ -47,7 +47,7 @@ VARIANTS: dict[str, dict] = {
     "honest=False": {"honest": False},
     "honest=False, min_samples_split=21": {"honest": False, "min_samples_split": 21},
     "max_samples=0.8": {"max_samples": 0.8},
-    "bootstrap, max_samples=None": {"bootstrap": True, "max_samples": None},
+    "bootstrap=True, max_samples=None": {"bootstrap": True, "max_samples": None},
     'criterion="logrank"': {"criterion": "logrank"},
     'criterion="quantile"': {"criterion": "quantile"},
     'criterion="variance"': {"criterion": "variance"},

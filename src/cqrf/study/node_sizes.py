@@ -220,6 +220,7 @@ def judge_boston(results: Results) -> list[Claim]:
     return [
         judge_share(np.concatenate(drawn), 0.4),
         judge_best(
+            "Boston housing",
             results,
             "loss",
             lowest=True,
@@ -234,6 +235,7 @@ def judge_pbc(results: Results) -> list[Claim]:
     return [
         judge_share(load_pbc(complete_cases=True).y, 0.6),
         judge_best(
+            "PBC",
             results,
             "concordance",
             lowest=False,
@@ -243,7 +245,7 @@ def judge_pbc(results: Results) -> list[Claim]:
     ]
 
 
-def judge_best(results: Results, column: str, *, lowest: bool, why: str) -> Claim:
+def judge_best(table: str, results: Results, column: str, *, lowest: bool, why: str) -> Claim:
     """Whether crf-quantile is the best of the paper's methods, over node sizes and levels."""
     mean = means(results, column, CENSORED)
     theirs = {method: value for method, value in mean.items() if method != DEFAULT}
@@ -259,7 +261,7 @@ def judge_best(results: Results, column: str, *, lowest: bool, why: str) -> Clai
         ]
     )
     return Claim(
-        "Overall crf-quantile is the best of the paper's methods.",
+        f"{table}: overall crf-quantile is the best of the paper's methods.",
         f"mean {column}: {say(mean)}; crf-quantile best in {share:.0%} of node sizes and levels; "
         f"{best} less crf-quantile {np.mean(gaps):+.3f}, standard deviation over splits "
         f"{np.std(gaps):.3f}",

@@ -32,6 +32,11 @@ def write_page(folder: Folder) -> tuple[int, int]:
         f"again by `{_command(folder)}`. Each line below is a claim, where the paper makes it, "
         "what was measured, and whether it holds.",
         "",
+        "The methods: *censored-quantile* is this library's default; *crf-generalized* and "
+        "*crf-quantile* are the paper's; *grf* and *qrf* are the same trees without a correction, "
+        "which take censored times for event times; *rsf* is a random survival forest; an *oracle* "
+        "is told the times that nobody sees.",
+        "",
     ]
     if folder.study.quick:
         lines += ["**A quick run: too few trees and rows to judge the claims by.**", ""]
