@@ -53,6 +53,18 @@ def test_quantile_loss_is_elementwise_and_broadcasts_over_levels():
     assert_allclose(both, [[0.1, 0.9], [0.9, 0.1], [0.0, 0.0]])
 
 
+@pytest.mark.parametrize("levels", [0.3, [0.1, 0.5, 0.9]])
+def test_the_mean_of_weighted_quantile_losses_is_the_weighted_mean(levels):
+    rng = np.random.default_rng(3)
+    time, weight = rng.exponential(size=20), rng.integers(0, 4, 20)
+    predicted = rng.exponential(size=20 if np.isscalar(levels) else (20, 3))
+    time = time if np.isscalar(levels) else time[:, np.newaxis]
+    # A weight counts a row that many times.
+    expected = np.repeat(quantile_loss(time, predicted, levels), weight, axis=0).mean(axis=0)
+    found = quantile_loss(time, predicted, levels, sample_weight=weight).mean(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_half_the_absolute_error_is_the_loss_of_a_median():
     rng = np.random.default_rng(0)
     time, predicted = rng.normal(size=50), rng.normal(size=50)

@@ -16,13 +16,20 @@ from numpy.typing import ArrayLike, NDArray
 from cqrf.curves import StepCurves
 from cqrf.metrics.censoring import see
 from cqrf.quantiles import read_levels
-from cqrf.target import oriented
+from cqrf.target import oriented, read_sample_weight
 
 
 def quantile_loss(
-    time: ArrayLike, predicted: ArrayLike, quantiles: ArrayLike
+    time: ArrayLike,
+    predicted: ArrayLike,
+    quantiles: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Quantile loss of each prediction, elementwise (broadcast over levels).
+
+    With ``sample_weight`` each row's loss is multiplied by its weight over the mean weight, so
+    that the mean of all is the weighted mean.
 
     Examples
     --------
@@ -31,7 +38,12 @@ def quantile_loss(
     [0.9, 0.1]
     """
     distance = np.asarray(time, np.float64) - np.asarray(predicted, np.float64)
-    return distance * (np.asarray(quantiles, np.float64) - (distance < 0))
+    loss = distance * (np.asarray(quantiles, np.float64) - (distance < 0))
+    if sample_weight is None:
+        return loss
+    weight = read_sample_weight(sample_weight, len(loss))
+    weight = weight.reshape(-1, *[1] * (loss.ndim - 1))
+    return loss * (weight / weight.mean())
 
 
 def censored_quantile_loss(
