@@ -32,6 +32,8 @@ LEAVES_AHEAD = 16
 MANY_ROWS = 131_072
 # The bit of a rank is in word ``rank >> WORD``, there at ``rank & WITHIN``.
 WORD, WITHIN = np.uint64(6), np.uint64(63)
+# Columns of the marks of a word: its bits, and the place of the first of its rows.
+BITS, PLACE = 0, 1
 
 
 class Weights(NamedTuple):
@@ -60,13 +62,13 @@ def forest_weights(
         np.zeros(len(queries) + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity)
     )
     n_words = (n_train >> 6) + 1
-    bits, words = np.zeros(n_words, np.uint64), np.zeros((n_words >> 6) + 1, np.uint64)
+    words = np.zeros((n_words >> 6) + 1, np.uint64)
+    given = leaves.starts.ravel(), leaves.sizes.ravel(), forest.leaf_rows, sample_weight
     if n_train <= MANY_ROWS:
-        add_leaves, room = _add_leaves, np.zeros(n_train)
+        bits, total = np.zeros(n_words, np.uint64), np.zeros(n_train)
+        n = _add_leaves(*given, bits, words, total, *weights)
     else:
-        add_leaves, room = _add_sparse_leaves, np.empty(n_words, np.uint64)
-    starts, sizes = leaves.starts.ravel(), leaves.sizes.ravel()
-    n = add_leaves(starts, sizes, forest.leaf_rows, sample_weight, bits, words, room, *weights)
+        n = _add_sparse_leaves(*given, np.zeros((n_words, 2), np.uint64), words, *weights)
     return Weights(weights.offsets, weights.ranks[:n], weights.values[:n])
 
 
@@ -139,13 +141,14 @@ def _add_leaves(
 
 @kernel
 def _add_sparse_leaves(
-    starts, sizes, leaf_rows, sample_weight, bits, words, first_place, offsets, ranks, values
+    starts, sizes, leaf_rows, sample_weight, marks, words, offsets, ranks, values
 ):
     """As :func:`_add_leaves`, for leaves that touch few of many rows.
 
-    Goes through the leaves twice, to set bits and to add. In between the bits are counted:
-    ``first_place`` is the number of those before a word, from which follows the place of a row
-    among those of the query. A number for each rank would have to come from afar.
+    Goes through the leaves twice, to set bits and to add. In between the bits are counted: from
+    the number of those before a word follows the place of a row among those of the query. A number
+    for each rank would have to come from afar. ``marks`` has both, the bits of a word and the place
+    of its first, side by side.
     """
     n_queries, at = offsets.shape[0] - 1, ZERO
     n_trees = starts.shape[0] // max(1, n_queries)
@@ -153,15 +156,15 @@ def _add_sparse_leaves(
         for leaf in range(q * n_trees, (q + 1) * n_trees):
             if leaf + LEAVES_AHEAD < starts.shape[0]:
                 prefetch(leaf_rows, starts[leaf + LEAVES_AHEAD])
-            touch_leaf(leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]], bits, words)
+            touch_leaf(leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]], marks, words)
         for first in range(words.shape[0]):
             its_words = words[first]
             words[first] = ZERO
             while its_words != ZERO:
                 at_word = np.uint64(first << 6) + trailing_zeros(its_words)
                 its_words &= its_words - ONE
-                word = bits[at_word]
-                first_place[at_word] = at
+                word = marks[at_word, BITS]
+                marks[at_word, PLACE] = at
                 while word != ZERO:
                     ranks[at] = (at_word << WORD) + trailing_zeros(word)
                     word &= word - ONE
@@ -172,11 +175,11 @@ def _add_sparse_leaves(
             if sizes[leaf] > 0:
                 n_used += 1
                 rows = leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
-                add_touched_leaf(rows, sample_weight, bits, first_place, values)
+                add_touched_leaf(rows, sample_weight, marks, values)
         per_tree = 1.0 / max(1, n_used)
         for place in range(offsets[q], at):
             values[place] *= per_tree
-            bits[np.uint64(ranks[place]) >> WORD] = ZERO
+            marks[np.uint64(ranks[place]) >> WORD, BITS] = ZERO
         offsets[q + 1] = at
     return at
 
@@ -198,24 +201,24 @@ def add_leaf(rows, sample_weight, bits, words, total):
 
 
 @called
-def touch_leaf(rows, bits, words):
+def touch_leaf(rows, marks, words):
     """Set the bits of the rows of a leaf."""
     for i in range(rows.shape[0]):
         rank = np.uint64(rows[i])
         word = rank >> WORD
         words[word >> WORD] |= ONE << (word & WITHIN)
-        bits[word] |= ONE << (rank & WITHIN)
+        marks[word, BITS] |= ONE << (rank & WITHIN)
 
 
 @called
-def add_touched_leaf(rows, sample_weight, bits, first_place, values):
+def add_touched_leaf(rows, sample_weight, marks, values):
     """Spread weight 1 over the places of the rows of a leaf."""
     share = 1.0 / mass_of(rows, sample_weight)
     for i in range(rows.shape[0]):
         rank = np.uint64(rows[i])
         word = rank >> WORD
         before = (ONE << (rank & WITHIN)) - ONE
-        place = first_place[word] + count_bits(bits[word] & before)
+        place = marks[word, PLACE] + count_bits(marks[word, BITS] & before)
         if sample_weight is None:
             values[place] += share
         else:
