@@ -132,14 +132,16 @@ def measure_shape(
         workers: dict[int, Worker] = {}
         for number in range(rounds):
             for index, (library, point) in enumerate(zip(libraries, points)):
-                if number > 0 and number * point.fit[0] > MORE_ROUNDS:
+                if point.fit == [math.inf]:
                     continue
                 try:
                     if number == 0:
                         workers[index] = stack.enter_context(Worker(library.command, tables))
                         begin(workers[index], point, PATIENCE * budget)
-                    else:
+                    elif number * point.fit[0] <= MORE_ROUNDS:
                         point.fit.append(workers[index].fit(shape.trees))
+                    # A slow fit is not repeated, but its predictions are: the machine's speed
+                    # changes from round to round.
                     if library.predicts_quantiles:
                         point.predict += predict(workers[index])
                 except UnableError as problem:
