@@ -92,10 +92,10 @@ def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> 
         column = table.column(name)
         if kind == CATEGORY:
             column = as_text(column)
-        elif is_string(column):
+        elif is_string(column) and kind in (NUMBER, DATE):
             values = _as_numbers(commas, column) if kind == NUMBER else _as_dates(column)
             if values is None:
-                said = say_no_date(column) if kind == DATE else say_no_number(column, commas)
+                said = say_no_number(column, commas) if kind == NUMBER else say_no_date(column)
                 raise ValueError(f"{path}: column {name!r} {said}.")
             column = values
         read[name] = column
