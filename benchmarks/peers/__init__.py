@@ -21,7 +21,7 @@ three levels; LightGBM and scikit-learn, which predict a mean, have no time for 
 How it is measured. Each forest of each size has a process of its own, warmed up on 200 rows. Its
 first fit also gives the memory: the highest resident size less that before the fit, when the
 data were loaded. The processes stay, and further rounds alternate between them, one working at a
-time. A fit that takes long is not repeated. In each round there are five predictions, and one before
+time. A fit that takes long is not repeated. In each round there are five predictions and one before
 them to warm up. Figures are medians, with the smallest and the largest.
 
 To read on: ``libraries`` (who takes part), ``forests`` and ``worker`` (the Python end of the
