@@ -22,7 +22,7 @@ LEAF_BYTES, GROWN_LEAF_BYTES = 8, 4  # offset, size
 ROW_BYTES = 8 + 1 + 4 + 4  # time, event, order, unit
 READING_BYTES = 22  # a row's target as it was read, and in time order
 SORTING_BYTES = 18  # a value while a column's edges are found
-TREE_ROW_BYTES = 64  # a row of a tree while it grows, beside its codes
+TREE_ROW_BYTES = 90  # a row of a tree while it grows, beside its codes
 FIXED_BYTES = 12_000_000
 JOINING_SHARE = 0.7  # of the trees' own arrays that are held while they are joined, field by field
 

@@ -464,7 +464,7 @@ WRONG = {
         ["fit", "data.csv", "--time", "days", "--event", "height, cm"],
         "different values, such as",
     ),
-    "a word among times": (["fit", "word.csv", *ROLES], "column 'days' holds '3 weeks', but must"),
+    "a word among times": (["fit", "word.csv", *ROLES], "column 'days' holds '3 weeks', which is"),
     "model of another name": (["fit", "data.csv", *ROLES, "-o", "m.csv"], "must end in .cqrf"),
     "kind of file": (["fit", "data.xlsx", *ROLES], "unknown kind of file '.xlsx'"),
     "ids as categories": (["fit", "many.csv", *ROLES], "column 'id' has 300 levels"),
