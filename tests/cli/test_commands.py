@@ -473,6 +473,7 @@ WRONG = {
     "ragged": (["fit", "ragged.csv", *ROLES], "ragged.csv cannot be read: CSV parse error"),
     "latin": (["fit", "latin.csv", *ROLES], "latin.csv"),
     "twice": (["fit", "twice.csv", *ROLES], "more than one column of the name 'age'"),
+    "nameless": (["fit", "nameless.csv", *ROLES], "has 2 columns without a name"),
     "not parquet": (["fit", "fake.parquet", *ROLES], "fake.parquet cannot be read"),
     "not feather": (["fit", "fake.feather", *ROLES], "fake.feather cannot be read"),
     "not gzip": (["fit", "fake.csv.gz", *ROLES], "fake.csv.gz"),
@@ -487,6 +488,7 @@ def test_what_is_wrong_with_a_fit_is_said_on_one_line(case, frame):
     Path("ragged.csv").write_text("days,status,age\n1,2,3\n4,2\n")
     Path("latin.csv").write_bytes("days,status,name\n1,2,gr\xfcn\n".encode("latin-1"))
     Path("twice.csv").write_text("days,status,age,age\n1,2,3,4\n")
+    Path("nameless.csv").write_text(",days,,status\n1,2,3,4\n")
     for name in ("fake.parquet", "fake.feather", "fake.csv.gz"):
         Path(name).write_text("no such thing")
     pd.DataFrame({"id": [f"i{i}" for i in range(300)], "days": 1.5, "status": 2}).to_csv(
@@ -500,6 +502,25 @@ def test_what_is_wrong_with_a_fit_is_said_on_one_line(case, frame):
     out = [] if "-o" in command else ["-o", "m.cqrf"]
     assert expected in refused(*command, *FAST, *out)
     assert not os.path.exists("m.cqrf")
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_row_labels_without_a_name_are_no_feature(name, frame):
+    shuffled = frame.sample(frac=1, random_state=0)
+    write = shuffled.to_csv if name.endswith("csv") else shuffled.to_parquet
+    write(name)
+    said = call("fit", name, *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf").stderr
+    assert "a column without a name is left out" in said
+    assert "counts the rows" not in said
+    learnt = CensoredQuantileForest.load("m.cqrf").feature_names_in_
+    assert list(learnt) == ["age", "height, cm", "colour", "treated", "seen"]
+
+
+def test_a_feature_that_counts_the_rows_is_pointed_at(frame):
+    frame.assign(**{"row number": range(7, 7 + len(frame))}).to_csv("data.csv", index=False)
+    said = call("fit", "data.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf").stderr
+    assert "row number counts the rows: leave it out with --ignore 'row number'" in said
+    assert said.count("counts the rows") == 1
 
 
 WRONG_QUESTIONS = {

@@ -15,7 +15,6 @@ from cqrf.datasets import make_aft
 from cqrf.evaluation import evaluate
 from cqrf.inspection import partial_dependence
 from cqrf.metrics import censored_quantile_loss, concordance_index, crps, integrated_brier_score
-from cqrf.metrics.scorers import make_scorer
 from cqrf.report.data import nice_edges, time_range
 from cqrf.report.facts import choose_opening, gather_facts
 from cqrf.report.numbers import evenly, plain, say, say_share, thin
@@ -99,7 +98,7 @@ def test_measures_are_those_of_the_metrics_out_of_bag(measures, forest, pbc):
     )
     times = np.linspace(*np.quantile(y["time"], [0.1, 0.9]), 50)
     close(measures["Skill"]["forest"], forest.score_oob())
-    close(measures["Concordance"]["forest"], concordance_index(y, predicted[:, 1]))
+    close(measures["Concordance"]["forest"], evaluate(forest)["concordance"])
     close(measures["CRPS"]["forest"], crps(y, y, curves))
     brier = integrated_brier_score(y, y, curves, times)
     close(measures["Integrated Brier score"]["forest"], brier)
@@ -126,7 +125,9 @@ def test_a_table_that_was_not_trained_on_is_judged_by_plain_predictions(pbc):
     measures = {each["name"]: each for each in facts["quality"]["measures"]}
     expected = evaluate(forest, X, y)
     close(measures["Skill"]["forest"], expected["skill"])
-    close(measures["Concordance"]["forest"], make_scorer("concordance")(forest, X, y))
+    mean = forest.predict_mean(X)
+    close(measures["Concordance"]["forest"], concordance_index(y, mean))
+    close(measures["Concordance"]["forest"], expected["concordance"])
     close(measures["Integrated Brier score"]["forest"], expected["integrated_brier_score"])
     close(measures["CRPS"]["forest"], expected["crps"])
     chosen = np.array([row[LABEL] for row in facts["rows"]["rows"]]) - 1
@@ -309,8 +310,19 @@ def test_weights_of_the_fit_count_out_of_bag(weights):
     forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y, weight)
     measures = gather(forest, X, y)["quality"]["measures"]
     close(measures[0]["forest"], forest.score_oob())
-    median = forest.predict_oob(0.5, unidentified="clip")
-    close(measures[1]["forest"], concordance_index(y, median, sample_weight=weight))
+    mean = forest.predict_survival_oob().restricted_mean(y["time"].max())
+    close(measures[1]["forest"], concordance_index(y, mean, sample_weight=weight))
+
+
+def test_rows_are_put_in_order_where_every_median_is_hidden():
+    X, y, _, _ = make_aft(400, 2, random_state=0)
+    early = y["time"] < np.quantile(y["time"], 0.2)
+    y = censored(np.minimum(y["time"], np.quantile(y["time"], 0.2)), y["event"] & early)
+    forest = CensoredQuantileForest(n_estimators=30, min_samples_leaf=20, random_state=0).fit(X, y)
+    assert np.isnan(forest.predict_oob(0.5, unidentified="nan")).all()
+    measures = gather(forest, X, y)["quality"]["measures"]
+    assert number(measures[1]["forest"]) > 0.8
+    close(measures[1]["forest"], evaluate(forest)["concordance"])
 
 
 def test_ids_are_labels(forest, pbc):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,8 @@ def say_understood(learning: Learning, path: str) -> None:
     )
     if y["time"].min() < 0:
         say(f"Note    {int((y['time'] < 0).sum())} times are below 0: is that meant?")
+    if learning.has_nameless:
+        say("Note    a column without a name is left out")
     matrix, columns = read_table(CensoredQuantileForest(), learning.X)
     named = list(zip(learning.X.column_names, columns.kinds, columns.levels, strict=True))
     for kind in dict.fromkeys(columns.kinds):
@@ -116,6 +119,9 @@ def say_understood(learning: Learning, path: str) -> None:
         ]
         noun = kind if len(names) == 1 else PLURAL[kind]
         say(f"Columns {len(names)} {noun}: {', '.join(names)}")
+    for name, values in zip(learning.X.column_names, matrix.T, strict=True):
+        if n > 2 and (np.diff(values) == 1).all():
+            say(f"Note    {name} counts the rows: leave it out with --ignore {shlex.quote(name)}")
     shares = dict(zip(learning.X.column_names, np.isnan(matrix).mean(axis=0), strict=True))
     gaps = [
         f"{name} {share:.0%}" if share >= 0.005 else f"{name} below 1%"

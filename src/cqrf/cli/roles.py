@@ -15,6 +15,7 @@ from cqrf.target import censored
 # Roles that a model file keeps, so that later commands need not be told again.
 KEPT = ("time", "event", "event_value", "entry")
 MOST_STATUSES = 20  # different values of a column that says what became of a row
+NAMELESS = ("", "__index_level_0__")  # what pandas writes before row labels without a name
 
 
 class Roles(NamedTuple):
@@ -51,6 +52,7 @@ class Learning(NamedTuple):
     y: NDArray[np.void]
     weight: NDArray[np.float64] | None
     groups: NDArray[Any] | None
+    has_nameless: bool
 
 
 def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
@@ -62,9 +64,8 @@ def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
             raise ValueError(
                 f"{path} has no column {name!r}; it has {name_some(table.column_names)}."
             )
-    features = [
-        name for name in table.column_names if name not in (*filter(None, taken), *roles.ignore)
-    ]
+    others = (*filter(None, taken), *roles.ignore, *NAMELESS)
+    features = [name for name in table.column_names if name not in others]
     if not features:
         raise ValueError(f"{path} has no column left to predict from.")
     X = table.select(features)
@@ -73,7 +74,8 @@ def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
             X = X.set_column(at, name, as_text(table.column(name)))
     weight = None if roles.weight is None else _numbers(table, roles.weight, path)
     groups = None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy()
-    return Learning(X, read_target_columns(table, roles, path), weight, groups)
+    has_nameless = any(name in NAMELESS for name in table.column_names)
+    return Learning(X, read_target_columns(table, roles, path), weight, groups, has_nameless)
 
 
 def read_target_columns(table: pa.Table, roles: Roles, path: str) -> NDArray[np.void]:

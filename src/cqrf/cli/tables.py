@@ -191,6 +191,8 @@ def _guess_delimiter(heading: str) -> str:
 
 def _check_names(names: list[str], path: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
+    if "" in twice:
+        raise ValueError(f"{path} has {names.count('')} columns without a name: name them.")
     if twice:
         raise ValueError(f"{path} has more than one column of the name {name_some(twice)}.")
 

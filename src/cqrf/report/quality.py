@@ -21,7 +21,6 @@ from cqrf.target import Target, censored, oriented
 
 LOSS_LEVELS = (0.25, 0.5, 0.75)
 LOSS_COLUMNS = [LEVELS.index(level) for level in LOSS_LEVELS]
-MEDIAN = LEVELS.index(0.5)
 MOST_JUDGED = 2000  # rows whose whole curves are judged
 MOST_STEPS = 1000
 N_TIMES = 50
@@ -117,17 +116,16 @@ def say_skill(skill: float) -> str:
 
 
 def measure_order(subject: Subject) -> list[dict[str, str]]:
-    """Concordance of the predicted medians."""
+    """Concordance of the predicted means: they differ where censoring hides the medians."""
     known = np.flatnonzero(subject.known)
-    target = subject.target.take(known)._replace(entry=None)
     value = attempt(
         concordance_index,
-        target,
-        subject.clipped[known, MEDIAN],
+        subject.target.take(known)._replace(entry=None),
+        subject.restricted_mean(known),
         censoring=subject.censoring,
         sample_weight=row_weight(subject, known),
     )
-    note = "Share of pairs of rows whose medians come in the right order (Harrell's)."
+    note = "Share of pairs of rows whose predicted means come in the right order (Harrell's)."
     return [{"name": "Concordance", "forest": value, "baseline": "0.5", "note": note}]
 
 

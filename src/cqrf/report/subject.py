@@ -101,6 +101,10 @@ class Subject:
         assert isinstance(curves, StepCurves)
         return curves
 
+    def restricted_mean(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Means of some of the rows, cut off at the end of the training times."""
+        return self.model.restricted_mean(self._take(rows), n_jobs=self.forest.n_jobs)
+
     def max_level(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Largest level that can be estimated at some of the rows (the smallest, from the left)."""
         solver = make_solver(self.forest)
