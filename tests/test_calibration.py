@@ -124,6 +124,36 @@ def test_true_curves_are_calibrated_and_wrong_ones_are_not():
     assert np.mean(far) > 0.95
 
 
+def test_true_curves_of_rows_that_enter_late_are_calibrated():
+    rejected, wrong = 0, 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        scale, entry = rng.uniform(0.5, 2.0, 2000), rng.uniform(0, 1.5, 2000)
+        latent, c = scale * rng.exponential(size=2000), entry + rng.exponential(2.0, 2000)
+        there = np.flatnonzero(latent > entry)[:300]
+        time = np.minimum(latent, c)[there]
+        target = Target(time, (latent <= c)[there], entry[there])
+        options = {"from_left": False, "confidence": 0.95, "n_bins": 10}
+        curves = exponential_curves(scale[there])
+        rejected += compare(transform(curves, target), np.ones(300), **options).p_value < 0.05
+        curves = exponential_curves(2.0 * scale[there])
+        wrong += compare(transform(curves, target), np.ones(300), **options).p_value < 0.05
+    assert rejected <= 7
+    assert wrong > 55
+
+
+def test_where_all_neighbours_are_censored_nothing_is_known_of_an_event():
+    empty = StepCurves(np.zeros(3, np.int64), np.empty(0), np.empty(0), np.ones(2))
+    moved = transform(empty, Target(np.array([1.0, 2.0]), np.array([True, False])))
+    assert moved.time.tolist() == [0.0, 0.0]
+    assert not moved.event.any()
+    half = np.repeat([0.0, 1.0], 100)
+    y = censored(np.random.default_rng(0).uniform(1, 2, 200), half > 0)
+    forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(half[:, np.newaxis], y)
+    assert (np.diff(forest.predict_survival_oob().offsets) == 0).sum() >= 50
+    assert assess_calibration(forest).bins.sum() == pytest.approx(200)
+
+
 def test_out_of_bag_a_forest_is_calibrated_in_bag_it_is_not():
     data = make_aft(600, 5, random_state=0)
     forest = CensoredQuantileForest(

@@ -138,6 +138,20 @@ def test_too_few_rows_for_the_promise_give_the_trivial_bound():
     assert np.isinf(model.predict_interval(data.X)[:, 1]).all()
 
 
+def test_where_all_neighbours_are_censored_the_bound_is_trivial():
+    """Whoever else is asked with them."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 1)).astype(float)
+    y = censored(rng.uniform(1, 4, 400) + 4 * (X[:, 0] == 0), X[:, 0] == 1)
+    model = ConformalForest(small(0), random_state=0).fit(X, y)
+    assert model.predict_lower([[0.0]]).tolist() == [0.0]
+    for X_test in ([[0.0], [1.0]], [[1.0], [0.0]]):
+        bounds = model.predict_lower(X_test)
+        assert bounds[np.ravel(X_test) == 0].tolist() == [0.0]
+        assert bounds[np.ravel(X_test) == 1] > 1
+        assert model.predict_interval(X_test)[np.ravel(X_test) == 0].tolist() == [[0.0, np.inf]]
+
+
 def test_a_fixed_cutoff_caps_the_bound():
     data = make_aft(500, 3, random_state=0)
     model = ConformalForest(small(0), method="fixed", cutoff=1.5, random_state=0)

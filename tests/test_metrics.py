@@ -147,10 +147,9 @@ def test_a_training_weight_is_as_many_training_rows():
     assert_allclose(weighted(grid), uncensored_until(repeated)(grid), rtol=1e-12, atol=1e-14)
 
 
-def test_rows_that_enter_late_are_at_risk_of_censoring_after_their_entry_only():
-    train = pair([2.0, 3.0, 4.0], [0, 1, 1], [0.0, 2.0, 1.0])
-    # When the first is lost at 2, only it and the last are there: the second enters after 2.
-    assert_allclose(uncensored_until(train)([1.0, 2.0, 4.0]), [1.0, 0.5, 0.5])
+def test_rows_that_enter_late_count_from_the_start_for_the_censoring():
+    late = pair([2.0, 3.0, 4.0], [0, 1, 1], [0.0, 2.0, 1.0])
+    assert_allclose(uncensored_until(late)([1.0, 2.0, 4.0]), [1.0, 2 / 3, 2 / 3])
 
 
 # Censored quantile loss

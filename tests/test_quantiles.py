@@ -709,7 +709,7 @@ def test_the_scale_of_sample_weights_matters_to_nothing_but_counts():
     ],
 )
 def test_neighbours_are_a_count_or_a_fraction(n_neighbors, count):
-    assert count_neighbors(n_neighbors, 200) == count
+    assert count_neighbors(n_neighbors, 200, 200.0) == count
 
 
 def test_rows_tied_with_the_last_neighbour_are_in():

@@ -1,13 +1,15 @@
 """Rows that are not alike: weighted, clustered, entering late."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from lifelines import KaplanMeierFitter
 
 from cqrf import CensoredQuantileForest, censored, solve_quantiles
 from cqrf.datasets import make_aft
+from cqrf.evaluation import evaluate
 from cqrf.forest import draw_lots, draw_ranks, in_bag_bits
-from cqrf.metrics import quantile_loss
+from cqrf.metrics import censored_quantile_loss, quantile_loss
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 
@@ -84,8 +86,41 @@ class TestSampleWeight:
             forest.predict(data.X, LEVELS, unidentified="nan"),
             dropped.predict(data.X, LEVELS, unidentified="nan"),
         )
+        np.testing.assert_array_equal(forest.predict_mean(data.X), dropped.predict_mean(data.X))
+        np.testing.assert_array_equal(forest.predict_mean(data.X), other.predict_mean(data.X))
+        assert evaluate(other)["concordance"] == evaluate(dropped)["concordance"]
         np.testing.assert_array_equal(forest.predict_oob(0.3)[kept], dropped.predict_oob(0.3))
         assert np.isfinite(forest.predict_oob(0.3)[~kept]).all()
+
+    @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile", "variance", "logrank"])
+    def test_rows_that_weigh_next_to_nothing_make_no_gain(self, criterion, tmp_path):
+        x = np.arange(400.0)[:, np.newaxis]
+        y = np.random.default_rng(0).exponential(size=400)
+        for light in (x[:, 0] >= 200, x[:, 0] < 200):
+            forest = small(criterion=criterion)
+            forest.fit(x, y, sample_weight=np.where(light, 1e-20, 1.0))
+            assert forest.feature_importances_.tolist() == [1.0]
+            forest.save(tmp_path / "m.cqrf")
+            CensoredQuantileForest.load(tmp_path / "m.cqrf")
+
+    def test_a_far_row_without_weight_does_not_scale_the_others(self, data, weight):
+        y = data.y.copy()
+        y["time"][np.flatnonzero(weight == 0)[0]] = 1e200
+        found, expected = (
+            small(criterion="variance").fit(data.X, target, sample_weight=weight)
+            for target in (y, data.y)
+        )
+        assert found.model_.forest.feature.tolist() == expected.model_.forest.feature.tolist()
+        assert (found.model_.forest.feature >= 0).any()
+
+    def test_more_neighbours_than_rows_with_weight_are_all_of_them(self, data):
+        weight = np.where(np.arange(300) % 3, 0.0, 1.7)
+        many = small(censoring_survival="knn", n_neighbors=250).fit(data.X, data.y, weight)
+        every = small(censoring_survival="knn", n_neighbors=1.0).fit(data.X, data.y, weight)
+        np.testing.assert_array_equal(
+            many.predict(data.X, LEVELS, unidentified="clip"),
+            every.predict(data.X, LEVELS, unidentified="clip"),
+        )
 
     @pytest.mark.parametrize("factor", [2.0, 3.7, 1e-9, 1e9])
     def test_only_ratios_matter(self, data, weight, factor):
@@ -168,6 +203,18 @@ class TestGroups:
         drawn = in_bag_bits(forest.model_.sampling, 30, forest.model_.seed)
         assert drawn.shape == (40, 4)
 
+    def test_a_row_without_weight_is_out_of_bag_with_its_cluster(self, data, tmp_path):
+        groups = np.random.default_rng(0).integers(0, 40, 300)
+        alone = groups == 7
+        weight = np.where(alone | (np.arange(300) % 3 == 0), 0.0, 1.0)
+        forest = small().fit(data.X, data.y, sample_weight=weight, groups=groups)
+        forest.save(tmp_path / "m.cqrf")
+        for each in (forest, CensoredQuantileForest.load(tmp_path / "m.cqrf")):
+            weights = each.weights_oob().toarray()
+            assert weights[groups[:, None] == groups[None, :]].sum() == 0
+            assert np.isfinite(each.predict_oob(0.3)[alone]).all()
+            assert each.weights_oob()[alone].nnz == each.weights(data.X)[alone].nnz
+
     def test_copies_do_not_flatter_out_of_bag(self):
         """Each row five times: without groups its copies leak into its own prediction."""
         data = make_aft(100, 10, random_state=3)
@@ -192,6 +239,10 @@ class TestGroups:
             small().fit(data.X, data.y, groups=np.full(300, np.nan))
         with pytest.raises(ValueError, match="None or NaN"):
             small().fit(data.X, data.y, groups=[None] + ["a"] * 299)
+        for dtype in ("string", "Int64"):
+            groups = pd.Series([pd.NA] + [1] * 299, dtype=dtype)
+            with pytest.raises(ValueError, match="None or NaN"):
+                small().fit(data.X, data.y, groups=groups)
         with pytest.raises(ValueError, match="40 training groups"):
             small(max_samples=41).fit(data.X, data.y, groups=np.arange(300) % 40)
 
@@ -267,6 +318,24 @@ class TestDelayedEntry:
         solved = solve_quantiles(weights, time, event, 0.3, entry=entry)
         np.testing.assert_array_equal(forest.predict_oob(0.3), solved)
         assert np.isfinite(forest.score_oob())
+
+    def test_a_row_alone_at_first_does_not_end_what_is_asked(self):
+        """At risk alone and censored, it would take G to 0 before anything has happened."""
+        rng = np.random.default_rng(0)
+        time = np.append(1.0, 10 + rng.exponential(20, 200))
+        event, entry = (
+            np.append(False, rng.uniform(size=200) < 0.8),
+            np.append(0.0, np.full(200, 5)),
+        )
+        X = np.append(20.0, time[1:] * rng.uniform(0.5, 2, 200))[:, np.newaxis]
+        late, whole = censored(time, event, entry), censored(time, event)
+        predicted = np.full((201, 1), 25.0)
+        loss = censored_quantile_loss(late, late, predicted, [0.5])
+        assert loss == censored_quantile_loss(whole, whole, predicted, [0.5])
+        assert loss > 5
+        forest = small().fit(X, late)
+        assert forest.score_oob() > 0.1
+        assert evaluate(forest)["crps"] > 1
 
     def test_no_entry_is_entry_from_the_start(self, data):
         early = censored(data.y["time"], data.y["event"], np.full(300, -np.inf))

@@ -10,13 +10,14 @@ from sksurv.metrics import concordance_index_ipcw
 from sksurv.metrics import integrated_brier_score as their_integrated_brier_score
 from sksurv.util import Surv
 
-from cqrf import CensoredQuantileForest, StepCurve, StepCurves
+from cqrf import CensoredQuantileForest, StepCurve, StepCurves, censored
 from cqrf.datasets import make_aft, make_dependent_censoring
 from cqrf.metrics import (
     FLOOR,
     SCORERS,
     brier_score,
     censored_quantile_loss,
+    censoring_target,
     concordance_index,
     crps,
     integrated_brier_score,
@@ -190,6 +191,55 @@ def mirrored(curves):
         np.concatenate([part.values for part in parts]),
         np.array([part.initial for part in parts]),
     )
+
+
+def left_brier_by_loops(train, test, survival, t, g_of_row=None):
+    """T > t is known of later events, T <= t of all that was over by then."""
+
+    def not_hidden(c_up_to):
+        """P(C <= c), from the right: of those not yet censored, the share that is not now."""
+        share = 1.0
+        for c in sorted({y for y, seen in zip(*train[:2]) if not seen and y > c_up_to})[::-1]:
+            at_risk = sum(y < c or (y == c and not seen) for y, seen in zip(*train[:2]))
+            share *= 1 - sum(y == c and not seen for y, seen in zip(*train[:2])) / at_risk
+        return share
+
+    total = 0.0
+    for i, (y, seen) in enumerate(zip(*test[:2])):
+        known = not_hidden if g_of_row is None else (lambda c, i=i: 1 - g_of_row[i](c))
+        if seen and y > t:
+            total += (1 - survival[i](t)) ** 2 / max(known(y), FLOOR)
+        elif y <= t:
+            total += survival[i](t) ** 2 / max(known(t), FLOOR)
+    return total / len(test.time)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["Kaplan-Meier", "own G"])
+def test_left_brier_equals_loops_at_the_very_times(own):
+    rng = np.random.default_rng(2)
+    train, test = (Target(rng.integers(1, 9, 60) / 2, rng.uniform(size=60) < 0.6) for _ in range(2))
+    curves, g = random_curves(rng, 60), random_curves(rng, 60) if own else None
+    times = [2.0, 2.5, 3.0]
+    found = brier_score(train, test, curves, times, censoring="left", censoring_survival=g)
+    expected = [left_brier_by_loops(train, test, curves, t, g) for t in times]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    y, perfect = censored([1.0, 2.0, 3.0], [True] * 3), [[0.0], [0.0], [1.0]]
+    for side in ("right", "left"):
+        assert brier_score(y, y, perfect, [2.0], censoring=side) == 0
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_the_censoring_target_takes_events_first_at_a_tied_time(side):
+    rng = np.random.default_rng(0)
+    y = censored(rng.integers(1, 6, 200), rng.uniform(size=200) < 0.6)
+    one, at = np.ones((200, 1)), np.arange(1.0, 6.0)
+    stump = CensoredQuantileForest(
+        n_estimators=1, max_samples=None, honest=False, min_samples_split=1000, censoring=side
+    )
+    expected = stump.fit(one, y).predict_censoring(one[:1], at)
+    found = stump.fit(one, censoring_target(y, side)).predict_survival(one[:1], at)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert 0.01 < expected[0, 2] < 0.99
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["Kaplan-Meier", "own G"])

@@ -153,6 +153,21 @@ def test_shapes_and_order(bagged):
     assert ((wide >= 0) & (wide <= 1)).all()
 
 
+def test_a_quantile_at_a_large_step_may_lie_before_it():
+    """S falls from .12 to 0 in one step: the .9 quantile may as well be the time before."""
+    time = np.repeat([1.0, 2.0, 3.0], [88, 88, 24])
+    y = censored(np.append(time, time), np.full(400, True))
+    stump = CensoredQuantileForest(
+        n_estimators=400, bag_size=2, min_samples_split=1000, random_state=0
+    )
+    one = np.ones((400, 1))
+    forest = stump.fit(one, y)
+    assert forest.predict_survival(one[:1], 2.0) == pytest.approx(0.12, abs=0.01)
+    assert forest.quantile_confidence_interval(one[:1], 0.9).tolist() == [[2.0, 3.0]]
+    left = stump.set_params(censoring="left").fit(one, censored(-y["time"], y["event"]))
+    assert left.quantile_confidence_interval(one[:1], 0.1).tolist() == [[-3.0, -2.0]]
+
+
 def test_left_censoring_is_the_mirrored_problem(bagged):
     forest, data = bagged
     left = CensoredQuantileForest(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from cqrf import CensoredQuantileForest
 from cqrf import weights as weights_room
 from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
 from cqrf.growing.labels import CENSORED_QUANTILE
@@ -275,3 +276,18 @@ def test_each_chunk_is_read_once_and_in_order(case, monkeypatch):
     lengths = map_weights(read, case.forest, case.queries, N_TRAIN, n_jobs=2)
     expected = forest_weights(case.forest, case.queries, N_TRAIN)
     assert lengths == np.diff(expected.offsets).tolist()
+
+
+def test_a_chunk_is_no_larger_where_most_rows_are_alike(monkeypatch):
+    """Queries go to the few large leaves, and not to those of average size."""
+    rng = np.random.default_rng(0)
+    X = np.where(np.arange(4000) % 10, 0.0, rng.uniform(1, 2, 4000))[:, np.newaxis]
+    forest = CensoredQuantileForest(n_estimators=20, min_samples_split=2, random_state=0)
+    model = forest.fit(X, rng.exponential(size=4000)).model_
+    sizes = np.diff(model.forest.leaf_offsets)
+    assert sizes.max() > 100 * np.median(sizes)
+    monkeypatch.setattr(weights_room, "CHUNK_WEIGHTS", 20_000)
+    queries = model.queries(np.zeros((300, 1))).codes
+    lengths = map_weights(lambda w: len(w.ranks), model.forest, queries, 4000, n_jobs=1)
+    assert len(lengths) > 10
+    assert max(lengths) <= 20_000 + 4000

@@ -69,3 +69,17 @@ def is_count(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether the value is a real number."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA, which is neither itself nor another
+        return True
+
+
+def exactly(number: float) -> str:
+    """A number as it is written by hand, with as many digits as tell it from all others."""
+    text = f"{number:.15g}"
+    return text if float(text) == number else repr(float(number))

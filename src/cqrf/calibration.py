@@ -100,9 +100,9 @@ def assess_calibration(
         if sample_weight is not None:
             raise ValueError("sample_weight goes with X and y; out of bag, the fit's count.")
         target, weight = model.training_rows()
-        curves = forest.predict_survival_oob()
+        queries = model.training_queries()
+        curves, known = model.curves(queries, n_jobs=forest.n_jobs), model.has_tree(queries)
         assert isinstance(curves, StepCurves)
-        known = np.diff(curves.offsets) > 0  # in some tree out of bag
     else:
         target = read_target(y)
         curves = forest.predict_survival(X)
@@ -135,7 +135,7 @@ def transform(curves: StepCurves, target: Target, censoring: str = "right") -> T
     survival = curves.each(target.time)
     first, last = curves.offsets[:-1], curves.offsets[1:] - 1
     some = last >= first
-    event = target.event.copy()
+    event = target.event & some
     if censoring == "right":
         beyond = target.time[some] > curves.times[last[some]]
         event[some] &= ~(beyond & (curves.values[last[some]] > 0))
@@ -160,7 +160,10 @@ def compare(
         below, lower, upper = 1 - below[::-1], 1 - upper[::-1], 1 - lower[::-1]
     seen = ~np.isnan(below)
     distance = float(np.abs(below - LEVELS)[seen].mean()) if seen.any() else float("nan")
-    bins = spread_over_bins(1.0 - transformed.time, transformed.event, weight, n_bins)
+    survival = 1.0 - transformed.time
+    if transformed.entry is not None:  # given T > entry, U is uniform from F(entry|x) on
+        survival /= 1.0 - transformed.entry
+    bins = spread_over_bins(survival, transformed.event, weight, n_bins)
     expected = bins.sum() / n_bins
     statistic = float(((bins - expected) ** 2 / expected).sum())
     return Calibration(

@@ -9,8 +9,9 @@ whose weighted share of misses is allowed, the smallest gives the largest bounds
 What the promise rests on:
 
 - Nothing censored: exchangeable rows, and nothing else. P(T >= bound) >= coverage at every n.
-- Right censoring: also that T and C are independent given x, and that G is estimated well. Then the
-  coverage tends to what was promised as rows are added.
+- Right censoring: also that T and C are independent given x, that G is estimated well, and that it
+  is at least FLOOR wherever a row is asked (below, weights are cut there). Then the coverage tends
+  to what was promised as rows are added.
 
 ``method="adaptive"`` asks each row up to its own bound (Gui, Hore, Ren and Barber 2024), and so
 loses little where some rows are censored early. ``"fixed"`` asks all rows up to one cut-off c
@@ -33,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from cqrf.arguments import read_choice, read_floats, read_fraction
 from cqrf.curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.metrics.censoring import FLOOR, uncensored_until
+from cqrf.metrics.censoring import FLOOR, censoring_target, uncensored_until
 from cqrf.target import Target, censored, read_target
 
 METHODS = ("adaptive", "fixed")
@@ -83,7 +84,7 @@ class ConformalForest(BaseEstimator):
     forest : CensoredQuantileForest, optional
         Forest to calibrate; a copy is fitted. Default: one with default settings.
     censoring_forest : CensoredQuantileForest, optional
-        Forest of the censoring times, that is, of ``censored(time, ~event)``. Default: one with
+        Forest of the censoring times, that is, of ``censoring_target(y)``. Default: one with
         default settings and the trees, threads and seed of ``forest``.
     coverage : float, default=0.9
         Promised probability that T is at least the bound.
@@ -171,7 +172,7 @@ class ConformalForest(BaseEstimator):
         self.forest_ = clone(forest).fit(X_rows, censored(train.time, train.event))
         self.censoring_forest_ = None
         if not train.event.all():
-            of_censoring = censored(train.time, ~train.event)
+            of_censoring = censoring_target(train)
             if known is not None:  # every C is seen: nothing is censored about it
                 of_censoring = censored(known[rows], np.full(len(rows), True))
             shared = ("n_estimators", "n_jobs", "random_state")
@@ -216,10 +217,12 @@ class ConformalForest(BaseEstimator):
             own_weight = 1.0 / self._uncensored(X, np.full(len(curves), self.cutoff_))
         v = np.broadcast_to(self.misses_.find(allowed, own_weight), len(curves))
         bound = curves.first_at_most(v)
-        # A curve that never comes down so far: T exceeds all that the forest can tell.
-        last = curves.times[np.maximum(curves.offsets[1:] - 1, 0)]
-        bound = np.where(np.isposinf(bound), last, bound)
         smallest = 0.0 if self.forest_.model_.rows.time[0] >= 0 else -np.inf
+        # A curve that never comes down so far: T exceeds all that the forest can tell, which is
+        # nothing where all neighbours are censored.
+        last, has_steps = np.full(len(curves), smallest), np.diff(curves.offsets) > 0
+        last[has_steps] = curves.times[curves.offsets[1:][has_steps] - 1]
+        bound = np.where(np.isposinf(bound), last, bound)
         return np.where(v >= 1, smallest, np.minimum(bound, self.cutoff_))
 
     def _calibrate(

@@ -68,7 +68,9 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         Side on which times are censored.
     censoring_survival : {"beran", "knn", "km"}
         Estimate of the survival of the censoring time: product-limit with the forest's
-        weights, Kaplan-Meier over the nearest rows, or over all rows.
+        weights, Kaplan-Meier over the nearest rows, or over all rows. It and ``solver`` are for
+        quantiles; survival curves, and all that is read off them, are Beran's in any case, and
+        cross 1 - tau at the tau-quantile with the defaults alone.
     n_neighbors : float or int, default=0.1
         Neighbours for ``"knn"``: a fraction of the training rows or a count.
     solver : {"root", "argmin"}
@@ -278,11 +280,14 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     ) -> StepCurves | NDArray[np.float64]:
         """Survival P(T > t | x) of the training rows, each from the trees that did not draw it.
 
-        A row that every tree has drawn has an empty curve.
+        A row that every tree has drawn has an empty curve; at times it is NaN.
         """
         check_is_fitted(self)
         queries = self.model_.training_queries()
-        return self.model_.curves(queries, times, n_jobs=self.n_jobs)
+        found = self.model_.curves(queries, times, n_jobs=self.n_jobs)
+        if isinstance(found, np.ndarray):
+            found[~self.model_.has_tree(queries)] = np.nan
+        return found
 
     def predict_censoring(
         self, X: Any, times: ArrayLike | None = None
@@ -331,8 +336,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         """
         levels, is_scalar = read_levels(quantiles)
         width = confidence_width(confidence)
-        solver = self._solver(self.model_.censoring)
         queries = self._queries(X)
+        solver = self._solver(self.model_.censoring)
         ends = self.model_.quantile_interval(queries, solver, levels, width, self.n_jobs)
         return ends[:, 0] if is_scalar else ends
 

@@ -67,7 +67,6 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
     assert isinstance(curves, StepCurves)
     side = model.censoring
     options["sample_weight"] = weight
-    end = train.time.max() if side == "right" else train.time.min()
     first, last = np.quantile(test.time[weight > 0], BRIER_RANGE)
     times = np.linspace(first, last, BRIER_TIMES)
     with warnings.catch_warnings():
@@ -78,7 +77,7 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
             "concordance": _known(
                 concordance_index,
                 test,
-                curves.restricted_mean(float(end), side),
+                curves.restricted_mean(model.last_time, side),
                 censoring=side,
                 sample_weight=weight,
             ),

@@ -113,8 +113,10 @@ def grow_forest(
     ``progress`` wraps the iterator over finished batches, with the number of batches.
     """
     if growing.criterion == VARIANCE:
-        rows = rows._replace(time=rows.time / power_of_two(np.abs(rows.time).max()))
-    size = max(1, (sampling.size * len(rows.categorical)))
+        counted = rows.time if rows.weight is None else rows.time[rows.weight > 0]
+        rows = rows._replace(time=rows.time / power_of_two(np.abs(counted).max()))
+    rows_per_tree = sampling.size * len(rows.time) // sampling.n_units
+    size = max(1, rows_per_tree * len(rows.categorical))
     batch = max(1, min(BATCH_WORK // size, n_trees // 16))
     lots = draw_lots(sampling, seed, 0, n_trees)
     tasks = [

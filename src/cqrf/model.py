@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
-from cqrf.arguments import is_number, read_floats
+from cqrf.arguments import is_missing, is_number, read_floats
 from cqrf.binning import encode, find_edges, level_edges
 from cqrf.curves import StepCurves, step_curves
 from cqrf.forest import Forest, Rows, Sampling, grow_forest, in_bag_bits
@@ -34,6 +34,7 @@ from cqrf.weights import Weights, map_weights
 Result = TypeVar("Result")
 
 FEWEST_UNITS = 20  # rows or groups that half-samples can tell something by
+NO_UNIT = -1
 
 
 class Queries(NamedTuple):
@@ -67,6 +68,13 @@ class Model:
         return Target(self.rows.time, self.rows.event, self.entry)
 
     @property
+    def last_time(self) -> float:
+        """Last time of the training rows that count (the first, under left censoring)."""
+        weight = self.rows.weight
+        last = len(self.order) - 1 if weight is None else np.flatnonzero(weight)[-1]
+        return float(oriented(self.rows.time[last], self.censoring))
+
+    @property
     def keeps_features(self) -> bool:
         """Whether the features of the training rows are there."""
         return self.rows.codes.shape[1] > 0
@@ -92,8 +100,16 @@ class Model:
         back = np.argsort(self.order)
         drawn = in_bag_bits(self.sampling, len(self.forest.roots), self.seed)
         unit = self.sampling.unit_of_row[back]
+        unit = np.where(unit < NO_UNIT, NO_UNIT - 1 - unit, unit)  # that of its group
         drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
         return Queries(np.ascontiguousarray(self.rows.codes[:, back].T), drawn)
+
+    def has_tree(self, queries: Queries) -> NDArray[np.bool_]:
+        """Queries that some tree speaks for."""
+        if queries.in_bag is None:
+            return np.full(len(queries.codes), True)
+        n_drawn = np.bitwise_count(queries.in_bag).sum(axis=1, dtype=np.int64)
+        return np.asarray(n_drawn < len(self.forest.roots))
 
     def map(
         self, read: Callable[[Weights], Result], queries: Queries, n_jobs: int | None
@@ -191,7 +207,10 @@ class Model:
     ) -> NDArray[np.float64]:
         """Ends of the quantiles, shape (n_queries, n_levels, 2), ``width`` standard errors away."""
         values = self.solve(queries, solver, levels, n_jobs).settled("clip")
-        errors = self.survival_errors(queries, values, n_jobs)
+        # S may cross the level in one large step: its error before the step counts as well.
+        before = np.nextafter(values, oriented(-np.inf, self.censoring))
+        errors = self.survival_errors(queries, np.hstack([values, before]), n_jobs)
+        errors = errors.reshape(len(values), 2, len(levels)).max(axis=1)
         curves = self.curves(queries, n_jobs=n_jobs)
         assert isinstance(curves, StepCurves)
         ends = np.empty((*values.shape, 2))
@@ -206,7 +225,7 @@ class Model:
         self, queries: Queries, horizon: float | None = None, n_jobs: int | None = None
     ) -> NDArray[np.float64]:
         """Mean of T cut off at the horizon."""
-        end = oriented(self.rows.time[-1:], self.censoring)[0] if horizon is None else horizon
+        end = self.last_time if horizon is None else horizon
         if not is_number(end) or not np.isfinite(end):
             raise ValueError(f"horizon={horizon!r} must be a finite time.")
 
@@ -369,13 +388,22 @@ def check_n_rows(n: int) -> None:
 
 
 def number_units(counts: NDArray[np.bool_], groups: ArrayLike | None) -> NDArray[np.int32]:
-    """Number of the unit each row is drawn with, its own or its group's; -1: never drawn."""
-    units = np.full(len(counts), -1, dtype=np.int32)
+    """Number of the unit each row is drawn with, its own or its group's.
+
+    Below 0: never drawn. A row that does not count but is of a group with unit u, and so is out
+    of bag where that is, has NO_UNIT - 1 - u.
+    """
+    units = np.full(len(counts), NO_UNIT, dtype=np.int32)
     if groups is None:
         units[counts] = np.arange(counts.sum())
         return units
     labels = read_groups(groups, len(counts))
     units[counts] = list_by_appearance(labels[counts])[1]
+    if not counts.all():
+        _, group = np.unique(labels, return_inverse=True)
+        unit_of_group = np.full(group.max() + 1, NO_UNIT)
+        unit_of_group[group[counts]] = units[counts]
+        units[~counts] = NO_UNIT - 1 - unit_of_group[group[~counts]]
     return units
 
 
@@ -384,7 +412,11 @@ def read_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups has shape {labels.shape}; expected ({n},).")
-    if any(label is None or label != label for label in labels.tolist()):
+    if labels.dtype.kind == "O":
+        has_gaps = any(map(is_missing, labels.tolist()))
+    else:
+        has_gaps = bool((labels != labels).any())
+    if has_gaps:
         raise ValueError("groups contains None or NaN: give every row a group.")
     return labels
 

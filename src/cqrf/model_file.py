@@ -35,7 +35,7 @@ from cqrf.binning import MAX_BINS, MISSING, level_edges
 from cqrf.files import replacing
 from cqrf.forest import Rows, Sampling, Trees, join_trees
 from cqrf.growing.tree import LEAF
-from cqrf.model import Model
+from cqrf.model import NO_UNIT, Model
 from cqrf.packing import (
     are_codes,
     are_leaves,
@@ -339,7 +339,8 @@ class _Reader:
             raise _wrong("order")
         units, n_units = sections["unit_of_row"], header["n_units"]
         if self.n_codes:
-            if n_units > n or (len(units) and not -1 <= units.min() <= units.max() < n_units):
+            lowest = NO_UNIT - n_units
+            if n_units > n or (len(units) and not lowest <= units.min() <= units.max() < n_units):
                 raise _wrong("unit_of_row")
             if not len(units) and n_units != n:
                 raise _wrong("n_units")

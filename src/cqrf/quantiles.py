@@ -156,7 +156,7 @@ class QuantileSolver:
     def check_neighbors(self, n_train: int) -> None:
         """Raise if there cannot be as many neighbours among so many rows."""
         if self.n_neighbors is not None:
-            count_neighbors(self.n_neighbors, n_train)
+            count_neighbors(self.n_neighbors, n_train, n_train)
 
     def solve(
         self,
@@ -207,7 +207,7 @@ class QuantileSolver:
         n_neighbors = 0.0
         if self.method == KNN and self.n_neighbors is not None:
             total = n_train if sample_weight is None else float(sample_weight.sum())
-            n_neighbors = count_neighbors(self.n_neighbors, total)
+            n_neighbors = count_neighbors(self.n_neighbors, n_train, total)
         return solve_rows(
             *weights,
             target.time,
@@ -221,14 +221,17 @@ class QuantileSolver:
         )
 
 
-def count_neighbors(n_neighbors: int | float, total: float) -> float:
-    """Number of neighbours, from a count or a fraction of the training rows' weight."""
+def count_neighbors(n_neighbors: int | float, n_train: int, total: float) -> float:
+    """Number of neighbours, from a count or a fraction of the training rows' weight.
+
+    Where rows of weight 0 leave less than the count, that is all there are.
+    """
     if is_count(n_neighbors):
-        if not 1 <= n_neighbors <= total:
+        if not 1 <= n_neighbors <= n_train:
             raise ValueError(
-                f"n_neighbors={n_neighbors} must lie between 1 and the {total:g} training rows."
+                f"n_neighbors={n_neighbors} must lie between 1 and the {n_train} training rows."
             )
-        return float(n_neighbors)
+        return min(float(n_neighbors), total)
     if is_number(n_neighbors) and 0 < n_neighbors <= 1:
         return float(max(1, round(float(n_neighbors) * total)))
     raise ValueError(

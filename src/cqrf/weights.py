@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 # Queries are read in chunks whose weights hold about this many numbers (24 MB), so that
 # memory does not grow with the number of queries.
 CHUNK_WEIGHTS = 2_000_000
+# Queries by which it is told how many weights each of them will have.
+PROBES = 16
 # Leaves lie far apart in memory: they are asked for so many before they are read.
 LEAVES_AHEAD = 16
 # Of more training rows, a number for each (1 MB) does not stay in the cache.
@@ -82,9 +84,12 @@ def map_weights(
     n_jobs: int | None = None,
 ) -> list[Result]:
     """Make the weights of all queries chunk by chunk, in threads, and ``read`` each chunk."""
-    n_queries, n_trees = len(queries), len(forest.roots)
-    n_leaves = max(1, len(forest.leaf_offsets) - 1)
-    neighbors = min(n_train, n_trees * (1 + len(forest.leaf_rows) // n_leaves))
+    n_queries = len(queries)
+    neighbors = n_train
+    if n_queries * n_train > CHUNK_WEIGHTS:
+        some = np.arange(0, n_queries, max(1, n_queries // PROBES))
+        leaves = find_leaves(forest, queries[some], None if in_bag is None else in_bag[some])
+        neighbors = min(n_train, int(leaves.sizes.sum(axis=1, dtype=np.int64).max()))
     threads = effective_n_jobs(n_jobs)
     rounds = -(-n_queries * neighbors // (CHUNK_WEIGHTS * threads))
     chunk = max(1, -(-n_queries // (threads * max(1, rounds))))

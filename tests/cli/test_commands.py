@@ -1,5 +1,6 @@
 """The command line: from files to files, with errors on one line."""
 
+import csv
 import gzip
 import io
 import json
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -254,6 +256,50 @@ def test_a_later_piece_may_look_like_another_type(frame, monkeypatch):
     assert len(call("predict", "m.cqrf", "late.csv").stdout.splitlines()) == 151
 
 
+def test_gaps_may_be_quoted_or_padded(frame):
+    gaps = frame["age"].isna() | frame["colour"].isna()
+    assert gaps.any()
+    frame.to_csv("data.csv", index=False)
+    expected = call("fit", "data.csv", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf").stderr
+    frame.to_csv("quoted.csv", index=False, quoting=csv.QUOTE_ALL)
+    padded = frame.assign(age=[" NA " if np.isnan(x) else f" {x} " for x in frame["age"]])
+    padded.to_csv("padded.csv", index=False)
+    answers = call("predict", "m.cqrf", "data.csv").stdout
+    for name in ("quoted.csv", "padded.csv"):
+        again = call("fit", name, *ROLES, "--ignore", "id", *FAST, "-o", "n.cqrf", "--force").stderr
+        assert again.splitlines()[1:3] == expected.splitlines()[1:3]
+        for model in ("m.cqrf", "n.cqrf"):
+            assert call("predict", model, name).stdout == answers
+
+
+def test_a_number_that_is_none_is_missing_in_every_kind_of_file(frame):
+    status = np.where(np.arange(150) < 3, np.nan, frame["status"])
+    table = pa.table({"days": frame["days"].to_numpy(), "age": frame["age"].to_numpy()})
+    table = table.append_column("status", pa.array(status))  # NaN, as polars writes it
+    pyarrow.parquet.write_table(table, "nan.parquet")
+    said = refused("fit", "nan.parquet", *ROLES, *FAST, "-o", "m.cqrf")
+    assert "column 'status' is missing in 3 of 150 rows" in said
+
+
+def test_answers_have_names_of_their_own(fitted):
+    options = ["--survival", "1000000,1000001", "-q", ".9999999,.99999999", "--mean"]
+    done = call("predict", "m.cqrf", "data.csv", *options, "--unidentified", "nan")
+    heading, first = done.stdout.splitlines()[:2]
+    assert heading == "q0.9999999,q0.99999999,survival1000000,survival1000001,mean"
+    assert first.startswith(",,")
+    fitted.assign(mean=1).to_csv("mean.csv", index=False)
+    said = refused("predict", "m.cqrf", "mean.csv", "--id", "mean", "--mean")
+    assert "--id mean: an answer has that name" in said
+
+
+def test_rows_may_be_longer_than_a_piece(fitted):
+    wide = pd.DataFrame(np.full((3, 30_000), "x" * 40), columns=[f"c{i}" for i in range(30_000)])
+    pd.concat([fitted.head(3), wide], axis=1).to_csv("wide.csv", index=False)
+    fitted.head(3).to_csv("narrow.csv", index=False)
+    expected = call("predict", "m.cqrf", "narrow.csv").stdout
+    assert call("predict", "m.cqrf", "wide.csv").stdout == expected
+
+
 def test_what_is_hidden_or_new_is_said_once(fitted):
     fitted.assign(colour="violet").to_csv("new.csv", index=False)
     done = call("predict", "m.cqrf", "new.csv", "-q", ".999", "-o", "p.csv")
@@ -286,6 +332,53 @@ def test_roles_of_weights_groups_and_categories(frame):
     frame.assign(stage=frame["stage"].astype(float)).to_parquet("roles.parquet")
     answers = [call("predict", "m.cqrf", f"roles.{kind}").stdout for kind in ("parquet", "csv")]
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("kind", ["feather", "parquet"])
+@pytest.mark.parametrize("labels", [[1.0, 2.0, 3.5], ["1.0", "2.0", "x"], [True, False]])
+def test_categories_are_the_same_labels_in_every_kind_of_file(kind, labels, frame):
+    stage = pd.Series(labels)[np.arange(150) % len(labels)].to_numpy()
+    frame["stage"] = pd.Categorical(np.where(np.arange(150) % 7, stage, None), labels)
+    write_as(frame, f"a.{kind}")
+    fit = ["fit", f"a.{kind}", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf"]
+    call(*fit)
+    answers = []
+    for name in (f"a.{kind}", "a.csv"):
+        write_as(frame, name)
+        done = call("predict", "m.cqrf", name)
+        assert "not in the training table" not in done.stderr
+        answers.append(done.stdout)
+    assert answers[0] == answers[1]
+    # A model that was not fitted here may have kept the labels as they were written.
+    forest, X = make_forest(frame)
+    forest.save("library.cqrf")
+    done = call("predict", "library.cqrf", f"a.{kind}", "--mean", "-q", "")
+    assert "not in the training table" not in done.stderr
+    means = pd.read_csv(io.StringIO(done.stdout))["mean"]
+    np.testing.assert_allclose(means, forest.predict_mean(X))
+
+
+def test_another_event_column_has_its_own_value(frame):
+    frame["alive"] = 1 - (frame["status"] == 2)
+    frame["dead"] = (frame["status"] == 2).astype(int)
+    frame.to_csv("both.csv", index=False)
+    roles = ["--time", "days", "--event", "alive", "--event-value", "0"]
+    extra = ["--ignore", "id", "--ignore", "dead", "--ignore", "status"]
+    call("fit", "both.csv", *roles, *extra, *FAST, "-o", "m.cqrf")
+    one, two = (
+        call("evaluate", "m.cqrf", "both.csv", "--json", *options).stdout
+        for options in ([], ["--event", "dead"])
+    )
+    assert one == two
+
+
+def test_a_table_in_which_nothing_has_happened_yet_can_be_looked_at(fitted):
+    fitted.assign(status=0).to_csv("new.csv", index=False)
+    call("report", "m.cqrf", "new.csv", "-o", "r.html")
+    assert Path("r.html").exists()
+    assert "never has the value" in refused(
+        "report", "m.cqrf", "new.csv", "--event-value", "2", "-o", "s.html"
+    )
 
 
 def test_role_of_entry_is_remembered(frame):
@@ -474,6 +567,8 @@ WRONG = {
     "latin": (["fit", "latin.csv", *ROLES], "latin.csv"),
     "twice": (["fit", "twice.csv", *ROLES], "more than one column of the name 'age'"),
     "nameless": (["fit", "nameless.csv", *ROLES], "has 2 columns without a name"),
+    "old line ends": (["fit", "cr.csv", *ROLES], "cr.csv ends its lines with CR alone"),
+    "damaged": (["fit", "damaged.csv.gz", *ROLES], "damaged.csv.gz cannot be read"),
     "not parquet": (["fit", "fake.parquet", *ROLES], "fake.parquet cannot be read"),
     "not feather": (["fit", "fake.feather", *ROLES], "fake.feather cannot be read"),
     "not gzip": (["fit", "fake.csv.gz", *ROLES], "fake.csv.gz"),
@@ -489,6 +584,11 @@ def test_what_is_wrong_with_a_fit_is_said_on_one_line(case, frame):
     Path("latin.csv").write_bytes("days,status,name\n1,2,gr\xfcn\n".encode("latin-1"))
     Path("twice.csv").write_text("days,status,age,age\n1,2,3,4\n")
     Path("nameless.csv").write_text(",days,,status\n1,2,3,4\n")
+    Path("cr.csv").write_text(frame.to_csv(index=False, lineterminator="\r"), newline="")
+    packed = bytearray(gzip.compress(frame.to_csv(index=False).encode()))
+    packed[len(packed) // 2 :][:40] = bytes(40)
+    packed[100:140] = bytes(40)
+    Path("damaged.csv.gz").write_bytes(packed)
     for name in ("fake.parquet", "fake.feather", "fake.csv.gz"):
         Path(name).write_text("no such thing")
     pd.DataFrame({"id": [f"i{i}" for i in range(300)], "days": 1.5, "status": 2}).to_csv(

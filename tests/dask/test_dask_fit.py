@@ -15,6 +15,7 @@ from sklearn.base import clone
 from cqrf import CensoredQuantileForest, binning, censored
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.growing import Batch, Drawing, draw_units
+from cqrf.forest import in_bag_bits
 from cqrf.growing.sampling import draw_for_tree
 from cqrf.report.subject import read_subject
 
@@ -143,9 +144,16 @@ def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, m
     monkeypatch.setattr(fitting, "MOST_KEPT_ROWS", 1000)
     X, y = table[0], table[1].copy()
     weight = np.linspace(1, 2, 1200)
-    # The time at which means end is that of a row which no tree draws.
-    y["time"][-1], weight[-1] = (500.0 if censoring == "right" else -500.0), 0.0
-    local, on_dask = fit_both(X, y, sample_weight=weight, max_samples=40, censoring=censoring)
+    weight[-1] = 0.0
+    how = {"max_samples": 40, "censoring": censoring}
+    first, _ = fit_both(X, y, sample_weight=weight, **how)
+    drawn = in_bag_bits(first.model_.sampling, first.n_estimators, first.model_.seed)
+    # Means end at the last time that counts, here of a row which no tree draws.
+    never = np.flatnonzero(~drawn.any(axis=1))[0]
+    side = 1.0 if censoring == "right" else -1.0
+    y["time"][[never, -1]] = side * 500.0, side * 1000.0
+    local, on_dask = fit_both(X, y, sample_weight=weight, **how)
+    assert local.model_.last_time == side * 500.0
     in_leaves = np.unique(local.model_.forest.leaf_rows)
     assert len(on_dask.model_.order) == len(in_leaves) + 1 < 1000
     plain = on_dask.to_local()

@@ -144,6 +144,21 @@ def test_without_a_cluster_dask_predicts_in_threads(forests, table):
     assert np.array_equal(found, forests[0].to_local().predict(X, unidentified="clip"))
 
 
+def test_settings_of_predictions_can_be_changed(client, table):
+    X, y = table
+    forest = DaskCensoredQuantileForest(n_estimators=12, random_state=3)
+    forest.fit(as_dask(X, EVEN), as_dask(y, EVEN))
+    asked = as_dask(X, EVEN)
+    found = []
+    for settings in ({}, {"solver": "argmin"}, {"censoring_survival": "km"}):
+        forest.set_params(**settings)
+        found.append(forest.predict(asked, 0.8, unidentified="clip").compute())
+        expected = forest.to_local().predict(X, 0.8, unidentified="clip")
+        assert np.array_equal(found[-1], expected)
+    assert not np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[1], found[2])
+
+
 def test_a_large_forest_is_sent_once_and_outlives_its_worker():
     """Dask warns of large graphs, which is an error here; a killed worker takes nothing away."""
     rng = np.random.default_rng(0)

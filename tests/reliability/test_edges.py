@@ -252,6 +252,8 @@ def test_a_row_that_never_was_out_of_bag_is_nan():
     assert 0 < drawn.sum() < 80
     found = forest.predict_oob([0.2, 0.4], unidentified="clip")
     assert np.array_equal(np.isnan(found).any(axis=1), drawn)
+    survival = forest.predict_survival_oob([0.5, 1.0])
+    assert np.array_equal(np.isnan(survival), np.column_stack([drawn, drawn]))
     assert np.isfinite(forest.score_oob())
     everywhere = CensoredQuantileForest(n_estimators=2, max_samples=None).fit(X, time)
     assert np.isnan(everywhere.predict_oob(0.5)).all()

@@ -211,6 +211,26 @@ def test_left_censoring_and_rows_without_a_tree(browser, pbc, tmp_path):
         assert word not in text
 
 
+def test_a_row_whose_neighbours_are_all_censored_has_a_flat_curve(browser, tmp_path):
+    half = np.repeat([0.0, 1.0], 60)
+    y = censored(np.random.default_rng(0).uniform(1, 2, 120), half > 0)
+    forest = CensoredQuantileForest(n_estimators=30, random_state=0).fit(half[:, np.newaxis], y)
+    for side, times in (("right", y["time"]), ("left", 3 - y["time"])):
+        turned = censored(times, y["event"])
+        forest.set_params(censoring=side).fit(half[:, np.newaxis], turned)
+        assert not len(forest.predict_survival_oob()[0].times)
+        browser.open(write_report(forest, half[:, np.newaxis], turned, tmp_path / f"{side}.html"))
+        browser.click("#table tbody tr:nth-child(1)")
+        assert browser.complaints() == []
+        text = browser.run("document.body.innerText")
+        assert "no tree" not in text
+        for word in ("NaN", "undefined", "Infinity", "null"):
+            assert word not in text
+        drawn = browser.run("document.querySelector('#curve .line').getAttribute('d')")
+        assert "NaN" not in drawn
+        assert "V" not in drawn
+
+
 def test_it_can_be_printed(browser, page):
     browser.open(page)
     assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 10_000

@@ -81,6 +81,8 @@ def test_rows_of_the_table(client, lone_client, rows, target):
     assert rows[1]["seen"].startswith(found["values"]["seen"])
     _, found = client.get("/rows?search=11")
     assert [row["label"] for row in found["rows"]] == ["p11", *(f"p11{i}" for i in range(10))]
+    _, found = client.get("/rows?search=P1")  # after which so many begin
+    assert found["rows"][0]["label"] == "p1"
     assert len(client.get("/rows")[1]["rows"]) == 50
     for path in ("/rows", "/rows/1"):
         status, found = lone_client.get(path)

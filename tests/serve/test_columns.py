@@ -73,7 +73,9 @@ def test_middles_of_whole_numbers_are_these():
     assert is_regular(np.array([1.5, 2.5, 3.5]))
     assert not is_regular(np.array([1.5, 2.5, 30.0]))
     assert not is_regular(np.array([]))
-    assert not is_regular(np.array([17.0]))
+    np.testing.assert_allclose(find_middles(np.array([17.0, 27.0])), [12, 22, 32])
+    for edge in (17.0, 7.5):  # of 10 and 24, of 5 and 10 or of any others with this mean
+        assert not is_regular(np.array([edge]))
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,20 @@ def test_columns_without_values_or_spread():
     assert (empty.low, empty.typical, empty.missing) == (None, None, 1.0)
     _, exact, _ = describe_columns(forest.model_, ["a", "b", "c"], forest.feature_importances_, X)
     assert (exact.low, exact.high, exact.typical, exact.missing) == (3, 3, 3, 0.0)
+
+
+def test_a_column_of_one_value_and_gaps_is_there_or_not():
+    X = np.column_stack([np.arange(60.0), np.where(np.arange(60) % 4, 3.0, np.nan)])
+    forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(X, np.arange(60.0) + 1)
+    _, flag = prepare(forest, "m").columns
+    assert (flag.low, flag.choices, flag.missing, flag.is_exact) == (None, None, 0.25, False)
+    asked = np.array([[30.0, flag.typical], [30.0, 3.0]])
+    like, same = forest.predict_survival(asked, [20.0])
+    assert like == same
+    assert flag.middle == flag.typical
+    _, exact = describe_columns(forest.model_, ["a", "b"], forest.feature_importances_, X)
+    assert [choice.value for choice in exact.choices] == [3]
+    assert exact.is_exact
 
 
 def test_a_forest_that_keeps_no_features_is_served_by_its_bins(forest, frame, target):

@@ -329,7 +329,15 @@ def test_it_starts_from_a_row_of_the_table(browser, page):
     assert float(bili) == table.X["bili"][16]
     note = browser.run("document.querySelector('.start .note').textContent")
     event, time = bool(table.y["event"][16]), table.y["time"][16]
-    assert f"{'event at' if event else 'no event until'} {time:,.0f}" in note
+    said = f"a training row: {'event at' if event else 'no event until'} {time:,.0f}"
+    assert note == f"{said}. The forest has seen it."
+    browser.run("location.reload()")
+    look_at(browser, browser.run("location.href"))
+    slide(browser, slider("bili"), 20)
+    for _ in range(2):  # moved, and restored from the link
+        note = browser.run("document.querySelector('.start .note').textContent")
+        assert note == f"{said}, changed"
+        look_at(browser, browser.run("location.href"))
     change(browser, lambda: browser.click(".start button"))
     assert browser.run(CURVES) == typical
     row = browser.run("document.querySelector('.neighbours button').textContent")

@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cqrf import CensoredQuantileForest
+from cqrf.arguments import exactly
 from cqrf.cli.console import say
 from cqrf.cli.tables import (
     DELIMITERS,
@@ -59,7 +60,12 @@ def predict_file(
             said |= {str(warning.message) for warning in heard} - {None}
             n_hidden += sum(int((~np.isfinite(a)).sum()) for a in answers.values())
             n_rows += X.num_rows
-            write(pa.table({**{name: piece.column(name) for name in ids}, **answers}))
+            columns = {name: piece.column(name) for name in ids}
+            for name, values in answers.items():
+                if name in columns:
+                    raise ValueError(f"--id {name}: an answer has that name, so rename the column.")
+                columns[name] = pa.array(values, from_pandas=True)
+            write(pa.table(columns))
         if n_rows == 0:
             raise ValueError(f"{path} has no rows.")
     for message in sorted(said):
@@ -80,13 +86,13 @@ def answer(forest: CensoredQuantileForest, X: Any, questions: Questions) -> dict
     answers: dict[str, Any] = {}
     if questions.quantiles:
         values = forest.predict(X, questions.quantiles, **settings)
-        answers |= {f"q{level:g}": values[:, k] for k, level in enumerate(questions.quantiles)}
+        answers |= {f"q{exactly(x)}": values[:, k] for k, x in enumerate(questions.quantiles)}
     if questions.interval is not None:
         ends = forest.predict_interval(X, questions.interval, **settings)
-        answers |= {f"{end}{questions.interval:g}": ends[:, k] for k, end in enumerate(ENDS)}
+        answers |= {f"{end}{exactly(questions.interval)}": ends[:, k] for k, end in enumerate(ENDS)}
     if questions.survival:
         curves = np.asarray(forest.predict_survival(X, questions.survival))
-        answers |= {f"survival{time:g}": curves[:, k] for k, time in enumerate(questions.survival)}
+        answers |= {f"survival{exactly(x)}": curves[:, k] for k, x in enumerate(questions.survival)}
     if questions.mean:
         answers["mean"] = forest.predict_mean(X)
     if questions.max_quantile:

@@ -9,7 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cqrf.cli.tables import as_text, has_commas, is_string, name_some, say_no_number
+from cqrf.cli.tables import (
+    as_text,
+    has_commas,
+    holds_labels,
+    is_string,
+    name_some,
+    say_no_number,
+)
 from cqrf.target import censored
 
 # Roles that a model file keeps, so that later commands need not be told again.
@@ -29,16 +36,22 @@ class Roles(NamedTuple):
     groups: str | None = None
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    may_lack_events: bool = False
+    """Whether no row need have the event's value, which is known to be right."""
 
     @classmethod
     def from_notes(cls, notes: dict[str, str], **given: str | None) -> Roles:
         """Roles as a model was fitted with, unless others are given."""
-        time, event, event_value, entry = (given.get(name) or notes.get(name) for name in KEPT)
+        kept = dict(notes)
+        if given.get("event") not in (None, notes.get("event")):
+            kept.pop("event_value", None)  # is one of the other column
+        time, event, event_value, entry = (given.get(name) or kept.get(name) for name in KEPT)
         if not time:
             raise ValueError(
                 "the model does not tell which column is the time: say --time, and --event."
             )
-        return cls(time, event, event_value, entry)
+        is_known = given.get("event_value") is None
+        return cls(time, event, event_value, entry, may_lack_events=is_known)
 
     def as_notes(self) -> dict[str, str]:
         """What a model file keeps of them."""
@@ -70,7 +83,7 @@ def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
         raise ValueError(f"{path} has no column left to predict from.")
     X = table.select(features)
     for at, name in enumerate(features):
-        if name in roles.categories or is_string(table.column(name)):
+        if name in roles.categories or holds_labels(table.column(name)):
             X = X.set_column(at, name, as_text(table.column(name)))
     weight = None if roles.weight is None else _numbers(table, roles.weight, path)
     groups = None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy()
@@ -89,19 +102,18 @@ def read_target_columns(table: pa.Table, roles: Roles, path: str) -> NDArray[np.
 
 
 def _events(table: pa.Table, roles: Roles, path: str) -> NDArray[np.bool_]:
-    column = _column(table, str(roles.event), path)
-    _refuse_missing(column, str(roles.event), path)
-    labels = as_text(column)
+    labels = as_text(_column(table, str(roles.event), path))
+    _refuse_missing(labels, str(roles.event), path)
     values = sorted(pc.unique(labels).to_pylist())
     if roles.event_value is not None:
         wanted = _canonical(roles.event_value)
         matching = [value for value in values if _canonical(value) == wanted]
-        if not matching:
+        if not matching and not roles.may_lack_events:
             raise ValueError(
                 f"{path}: column {roles.event!r} never has the value {roles.event_value!r}; it "
                 f"has {name_some(values)}."
             )
-        return pc.is_in(labels, pa.array(matching)).to_numpy().astype(bool)
+        return pc.is_in(labels, pa.array(matching, pa.string())).to_numpy().astype(bool)
     if len(values) > MOST_STATUSES and roles.event_value is None:
         raise ValueError(
             f"{path}: column {roles.event!r} has {len(values)} different values, such as "

@@ -12,6 +12,8 @@ import codecs
 import csv
 import gzip
 import sys
+import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -35,6 +37,7 @@ NUMBER_WITH_COMMA = r"^([+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?)$"
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
 PIECE_BYTES = 1 << 20  # of text, read at a time
+FIELD_BYTES = 100  # that a value may have where rows are wider than a piece
 PIECE_ROWS = 20_000
 
 
@@ -81,17 +84,18 @@ def name_labels(names: list[str], columns: Columns) -> list[str]:
 
 def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> pa.Table:
     """The columns a model needs, in its order, each as what the model knows it to be."""
-    missing = [name for name in names if name not in table.column_names]
+    there = set(table.column_names)
+    missing = [name for name in names if name not in there]
     if missing:
         raise ValueError(
             f"{path} lacks {_count(missing, 'column')} of the model: {name_some(missing)}; it has "
             f"{name_some(table.column_names)}."
         )
     read, commas = {}, has_commas(table)
-    for name, kind in zip(names, columns.kinds, strict=True):
+    for name, kind, levels in zip(names, columns.kinds, columns.levels, strict=True):
         column = table.column(name)
         if kind == CATEGORY:
-            column = as_text(column)
+            column = _as_labels(column, levels or ())
         elif is_string(column) and kind in (NUMBER, DATE):
             values = _as_numbers(commas, column) if kind == NUMBER else _as_dates(column)
             if values is None:
@@ -107,16 +111,39 @@ def is_string(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
+def holds_labels(column: pa.ChunkedArray) -> bool:
+    """Whether a column holds labels by its type: text, or what pandas calls a category."""
+    return is_string(column) or bool(pa.types.is_dictionary(column.type))
+
+
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Labels of a column, however a file writes them: a whole number has no decimal point."""
+    """Labels of a column, however a file writes them.
+
+    A whole number has no decimal point, truth is as Python writes it, and an empty label is none.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_string(column):
-        return pc.replace_substring_regex(column.cast(pa.string()), r"^([+-]?[0-9]+)\.0+$", r"\1")
+        text = column.cast(pa.string())
+        text = pc.if_else(pc.equal(pc.utf8_trim_whitespace(text), ""), None, text)
+        return pc.replace_substring_regex(text, r"^([+-]?[0-9]+)\.0+$", r"\1")
+    if pa.types.is_boolean(column.type):
+        return pc.if_else(column, "True", "False")
     if pa.types.is_floating(column.type):
         whole = pc.all(pc.equal(column, pc.floor(column)), min_count=0).as_py()
         column = column.cast(pa.int64()) if whole else column
     return column.cast(pa.string())
+
+
+def _as_labels(column: pa.ChunkedArray, levels: Collection[str]) -> pa.ChunkedArray:
+    """Labels as the model has them; one that it lacks as written, the way ``fit`` reads it."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    codes = column.combine_chunks().dictionary_encode()
+    labels = [str(value) for value in codes.dictionary.to_pylist()]
+    written = pa.array(labels, pa.string()).take(codes.indices)
+    known = pc.is_in(written, pa.array(levels, pa.string()))
+    return pc.if_else(known, written, as_text(column).combine_chunks())
 
 
 def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
@@ -128,14 +155,14 @@ def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
             with pyarrow.parquet.ParquetFile(path) as file:
                 _check_names(file.schema_arrow.names, path)
                 for batch in file.iter_batches(PIECE_ROWS):
-                    yield pa.Table.from_batches([batch])
+                    yield _without_nan(pa.Table.from_batches([batch]))
                 if file.metadata.num_rows == 0:
                     yield file.schema_arrow.empty_table()
         elif suffix in FEATHER:
             with pa.OSFile(path) as source, pa.ipc.open_file(source) as reader:
                 _check_names(reader.schema.names, path)
                 for i in range(reader.num_record_batches):
-                    yield pa.Table.from_batches([reader.get_batch(i)])
+                    yield _without_nan(pa.Table.from_batches([reader.get_batch(i)]))
                 if reader.num_record_batches == 0:
                     yield reader.schema.empty_table()
         else:
@@ -145,11 +172,22 @@ def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
             )
 
 
+def _without_nan(table: pa.Table) -> pa.Table:
+    """A number that is none is missing, whoever wrote the file."""
+    for at, column in enumerate(table.columns):
+        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+            column = pc.if_else(pc.is_nan(column), None, column)
+            table = table.set_column(at, table.field(at), column)
+    return table
+
+
 def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
     with _open_text(path) as file:
         heading = file.readline().removeprefix(codecs.BOM_UTF8).decode("utf-8").rstrip("\r\n")
         if not heading.strip():
             raise ValueError(f"{path} is empty: its first line must name the columns.")
+        if "\r" in heading:
+            raise ValueError(f"{path} ends its lines with CR alone: save it with LF or CRLF.")
         delimiter = delimiter or _guess_delimiter(heading)
         names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
         _check_names(names, path)
@@ -160,7 +198,9 @@ def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
             reader = pyarrow.csv.open_csv(
                 file,
                 pyarrow.csv.ReadOptions(
-                    block_size=PIECE_BYTES, use_threads=False, column_names=names
+                    block_size=max(PIECE_BYTES, FIELD_BYTES * len(names)),
+                    use_threads=False,
+                    column_names=names,
                 ),
                 pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 pyarrow.csv.ConvertOptions(
@@ -190,7 +230,7 @@ def _guess_delimiter(heading: str) -> str:
 
 
 def _check_names(names: list[str], path: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if "" in twice:
         raise ValueError(f"{path} has {names.count('')} columns without a name: name them.")
     if twice:
@@ -216,7 +256,7 @@ def _as_numbers(commas: bool, column: pa.ChunkedArray) -> pa.ChunkedArray | None
 
     Or if some have a decimal point and some a comma: one of the two stands for thousands.
     """
-    trimmed = pc.utf8_trim_whitespace(column)
+    trimmed = _trim(column)
     if commas and pc.any(pc.match_substring_regex(trimmed, NUMBER_WITH_COMMA)).as_py():
         if pc.any(pc.match_substring(trimmed, ".")).as_py():
             return None
@@ -226,14 +266,20 @@ def _as_numbers(commas: bool, column: pa.ChunkedArray) -> pa.ChunkedArray | None
     except pa.ArrowInvalid:
         lowered = pc.utf8_lower(trimmed)
         is_truth = pc.is_in(lowered, pa.array(TRUTHS))
-        if not pc.all(pc.or_(is_truth, pc.is_null(column))).as_py():
+        if not pc.all(pc.or_(is_truth, pc.is_null(trimmed))).as_py():
             return None
         return pc.equal(lowered, "true").cast(pa.float64())
 
 
+def _trim(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values without the space around them; what then stands for a missing one is missing."""
+    trimmed = pc.utf8_trim_whitespace(column)
+    return pc.if_else(pc.is_in(trimmed, pa.array(NULLS)), None, trimmed)
+
+
 def _as_dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     try:
-        return pc.utf8_trim_whitespace(column).cast(pa.timestamp("us"))
+        return _trim(column).cast(pa.timestamp("us"))
     except pa.ArrowInvalid:
         return None
 
@@ -269,7 +315,7 @@ def _said_plainly(path: str) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not text in UTF-8: {error}.") from None
-    except (pa.ArrowException, EOFError, gzip.BadGzipFile) as error:
+    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error, csv.Error) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"{path} cannot be read: {lines[0]}") from None
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cqrf.arguments import read_choice, read_floats
+from cqrf.arguments import exactly, read_choice, read_floats
 from cqrf.dask.fitting import fit_on_cluster
 from cqrf.dask.partitions import pair_partitions
 from cqrf.dask.predicting import ask, send_forest
@@ -34,7 +34,10 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
 
     It is, bit for bit, the :class:`~cqrf.CensoredQuantileForest` of the same rows in the same
     order, whatever the partitions and the workers. Only the features of its training rows stay
-    where they are: it has no out-of-bag predictions.
+    where they are: it has no out-of-bag predictions. Of a table above 20 million rows, with
+    ``censoring_survival="beran"``, only the rows that are in leaves are kept: the columns of
+    ``to_local().weights(X)`` are then these, as are the rows of the curve that ``score`` compares
+    with.
 
     Parameters
     ----------
@@ -135,7 +138,7 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         for a sequence of levels.
         """
         levels, is_scalar = read_levels(quantiles)
-        names = [f"q{level:g}" for level in levels]
+        names = [f"q{exactly(level)}" for level in levels]
         arguments = {
             "quantiles": quantiles,
             "unidentified": read_choice("unidentified", unidentified, ("inf", "clip", "nan")),
@@ -202,16 +205,17 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         if times is None:
             raise ValueError(f"{method} on Dask needs times; to_local() gives whole curves.")
         at = np.atleast_1d(read_floats("times", times))
-        return self._ask(X, method, {"times": at}, [f"{name}{time:g}" for time in at])
+        return self._ask(X, method, {"times": at}, [f"{name}{exactly(time)}" for time in at])
 
     def _node(self, forest: CensoredQuantileForest) -> Delayed:
         """The forest as one node of a graph, which no partition holds a copy of."""
         client = self.client or _current_client()
         if client is None:  # another of Dask's schedulers, in this process
             return delayed(forest, traverse=False)
-        sent: tuple[Client, Future] | None = self.__dict__.get("_sent")
-        if sent is None or sent[0] is not client or sent[1].cancelled():
-            sent = self._sent = (client, send_forest(forest, client))
+        how = client, self.censoring_survival, self.n_neighbors, self.solver
+        sent: tuple[Any, Future] | None = self.__dict__.get("_sent")
+        if sent is None or sent[0] != how or sent[1].status in ("cancelled", "error"):
+            sent = self._sent = (how, send_forest(forest, client))
         return delayed(sent[1])
 
     def _find_client(self) -> Client:

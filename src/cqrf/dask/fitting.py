@@ -27,7 +27,6 @@ from cqrf.dask.growing import (
 )
 from cqrf.dask.partitions import Partitions
 from cqrf.dask.preparing import (
-    Part,
     Table,
     bin_partitions,
     count_rows,
@@ -35,7 +34,7 @@ from cqrf.dask.preparing import (
     number_units,
     read_partitions,
 )
-from cqrf.dask.reading import Guide, Kept, join_kept, keep_part
+from cqrf.dask.reading import Counted, Guide, Kept, join_kept, keep_part
 from cqrf.equation import BERAN
 from cqrf.forest import Rows, Sampling, Trees, join_trees, power_of_two
 from cqrf.model import Model
@@ -75,8 +74,8 @@ def fit_on_cluster(
         sampling = plan.sample(np.empty(0, np.int32), n_units, unit)
         binned = bin_partitions(errands, table, edges, units)
         keep_all = table.n_rows <= MOST_KEPT_ROWS or solver.method != BERAN
-        batches = grow_trees(errands, table, binned, sampling, plan, not keep_all, verbose)
-        kept = keep_rows(errands, table, binned, batches, plan.censoring, keep_all)
+        batches = grow_trees(errands, table, counted, binned, sampling, plan, not keep_all, verbose)
+        kept = keep_rows(errands, counted, binned, batches, plan.censoring, keep_all)
         found_edges = edges.result()
     return join_model(table, plan, sampling, found_edges, batches, kept)
 
@@ -84,6 +83,7 @@ def fit_on_cluster(
 def grow_trees(
     errands: Errands,
     table: Table,
+    counted: list[Counted],
     binned: list[Future],
     sampling: Sampling,
     plan: Plan,
@@ -92,7 +92,7 @@ def grow_trees(
 ) -> list[Grown]:
     """All trees, in batches, in their order."""
     summaries = [part.summary for part in table.parts]
-    furthest = max(max(abs(part.first_time), abs(part.last_time)) for part in summaries)
+    furthest = max(max(abs(p.first_time), abs(p.last_time)) for p in counted if p.n_rows)
     ground = Ground(
         plan.growing,
         table.columns.categorical,
@@ -144,21 +144,21 @@ def choose_batch(
 
 def keep_rows(
     errands: Errands,
-    table: Table,
+    counted: list[Counted],
     binned: list[Future],
     batches: list[Grown],
     censoring: str,
     keep_all: bool,
 ) -> Kept:
-    """Rows that predictions need: all, or those in leaves and that with the last time."""
+    """Rows that predictions need: all, or those in leaves and the last one that counts."""
 
-    def last(part: Part) -> float:
-        return part.summary.last_time if censoring == "right" else -part.summary.first_time
+    def last(part: Counted) -> float:
+        return part.last_time if censoring == "right" else -part.first_time
 
     if keep_all:
         wanted = list(range(len(binned)))
     else:
-        wanted = [int(np.argmax([last(part) for part in table.parts]))]
+        wanted = [int(np.argmax([last(part) for part in counted]))]
     kept: list[Kept] = errands.run(
         [errands.task("keep", i, keep_part, binned[i], not keep_all, censoring) for i in wanted]
     )

@@ -65,6 +65,8 @@ class Counted(NamedTuple):
 
     n_rows: int
     has_event: bool
+    first_time: float
+    last_time: float
     labels: list[Any] | None
 
 
@@ -153,7 +155,14 @@ def count_part(guide: Guide, read: Read) -> Counted:
     if read.groups is not None:
         first, _ = list_by_appearance(read.groups[counts])
         labels = read.groups[counts][first].tolist()
-    return Counted(int(counts.sum()), bool(read.target.event[counts].any()), labels)
+    counted = read.target.take(np.flatnonzero(counts))
+    return Counted(
+        len(counted.time),
+        bool(counted.event.any()),
+        float(counted.time.min(initial=np.inf)),
+        float(counted.time.max(initial=-np.inf)),
+        labels,
+    )
 
 
 def sample_part(
@@ -202,9 +211,12 @@ def bin_part(
 
 
 def keep_part(part: Binned, last_alone: bool, censoring: str) -> Kept:
-    """The rows of a partition, or only that with its last time."""
+    """The rows of a partition, or only that with the last time of those that count."""
     if last_alone:
-        return part.take(np.argmax(oriented(part.target.time, censoring), keepdims=True))
+        time = oriented(part.target.time, censoring)
+        if part.weight is not None:
+            time = np.where(part.weight > 0, time, -np.inf)
+        return part.take(np.argmax(time, keepdims=True))
     return part.take(np.arange(len(part.target.time)))
 
 

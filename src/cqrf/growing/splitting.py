@@ -44,9 +44,10 @@ def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_b
     mass_below, score = mass_below[first:last], score[first:last]
     for at in range(last - first):
         gain[at] = score[at] / (mass_below[at] * (mass - mass_below[at]))
+    # Rows that weigh nothing beside the others leave a side without mass: infinite, no gain.
     best_gain, best_at = 0.0, -1
     for at in range(last - first):
-        if gain[at] > best_gain:
+        if gain[at] > best_gain and gain[at] < np.inf:
             best_gain, best_at = gain[at], at
     return first + best_at, mass * best_gain
 

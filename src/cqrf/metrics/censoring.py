@@ -17,7 +17,7 @@ from cqrf.arguments import read_choice
 from cqrf.curves import StepCurve, StepCurves, step_curves
 from cqrf.target import (
     Target,
-    first_at_risk,
+    censored,
     oriented,
     rank_target,
     read_sample_weight,
@@ -42,16 +42,35 @@ def uncensored_until(
     censoring: str = "right",
     train_weight: NDArray[np.floating] | None = None,
 ) -> StepCurve:
-    """Kaplan-Meier curve of the censoring times, on times oriented to the right."""
+    """Kaplan-Meier curve of the censoring times, on times oriented to the right.
+
+    Rows count from the start, also those that entered late: nobody is censored before the entry,
+    so that this is the chance of rows such as these to be seen.
+    """
     ranked, order = rank_target(train, censoring)
     weight = None if train_weight is None else train_weight[order]
-    return step_curves(
-        marginal_weights(weight, len(order)),
-        ranked.time,
-        ranked.event,
-        first_at_risk=first_at_risk(ranked),
-        of_censoring=True,
-    )[0]
+    rows = marginal_weights(weight, len(order))
+    return step_curves(rows, ranked.time, ranked.event, of_censoring=True)[0]
+
+
+def censoring_target(y: Any, censoring: str = "right") -> NDArray[np.void]:
+    """The censoring times as a target, whose own censoring are the events.
+
+    A forest fitted to it gives G(.|x) by ``predict_survival``, also where censoring depends on
+    covariates that the times ignore. At a tied time events come before censorings, so they are
+    moved before it by the least that a number can be.
+
+    Examples
+    --------
+    >>> from cqrf import censored
+    >>> from cqrf.metrics import censoring_target
+    >>> censoring_target(censored([2.0, 5.0], [False, True]))["event"].tolist()
+    [True, False]
+    """
+    read_choice("censoring", censoring, ("right", "left"))
+    target = y if isinstance(y, Target) else read_target(y)
+    before = np.nextafter(target.time, oriented(-np.inf, censoring))
+    return censored(np.where(target.event, before, target.time), ~target.event, target.entry)
 
 
 @dataclass(frozen=True)
@@ -78,13 +97,17 @@ class Seen:
         return np.maximum(values, FLOOR)
 
     def uncensored_at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """G at each of the times, of all rows alike or as (n, n_times); at least FLOOR."""
-        if self.own is None:
-            values = self.marginal(times)
-        elif self.censoring == "right":
-            values = self.own(times)
+        """G of rows still waiting at each of the times, all alike or as (n, n_times).
+
+        At least FLOOR. Under left censoring, where an event at t itself is one to wait for at t,
+        that is G just before t.
+        """
+        if self.censoring == "right":
+            values = self.marginal(times) if self.own is None else self.own(times)
+        elif self.own is None:
+            values = self.marginal(np.nextafter(times, -np.inf))
         else:
-            values = 1.0 - self.own(np.nextafter(-times, -np.inf))  # P(-C > -t) = 1 - P(C >= t)
+            values = 1.0 - self.own(-times)  # P(-C >= -t) = 1 - P(C > t)
         return np.maximum(values, FLOOR)
 
 

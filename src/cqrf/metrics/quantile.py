@@ -73,7 +73,7 @@ def censored_quantile_loss(
         G of each row of ``y_test``, for when censoring depends on the covariates:
         ``forest.predict_censoring(X_test)``, or, where it depends on covariates that T ignores
         and the forest does not look at, ``predict_survival`` of a forest that was fitted to
-        ``censored(time, ~event)``. Default: Kaplan-Meier on ``y_train``.
+        ``censoring_target(y_train)``. Default: Kaplan-Meier on ``y_train``.
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
 

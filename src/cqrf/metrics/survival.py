@@ -165,11 +165,12 @@ def _score(
     seen: Seen, survival: NDArray[np.float64], times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Brier score at times oriented to the right; ``survival`` in the user's orientation."""
-    still = survival if seen.censoring == "right" else 1.0 - survival
     own_time = seen.time[:, np.newaxis]
-    had_event = seen.event[:, np.newaxis] & (own_time <= times)
+    if seen.censoring == "right":
+        still, is_past = survival, own_time <= times
+    else:  # S is P(T > t): what stands at t itself is still to come, from the right
+        still, is_past = 1.0 - survival, own_time < times
+    had_event = seen.event[:, np.newaxis] & is_past
     known = had_event / seen.uncensored_before(seen.time)[:, np.newaxis]
     scores = seen.sample_weight @ (known * still**2)
-    return scores + seen.sample_weight @ (
-        (own_time > times) * (1.0 - still) ** 2 / seen.uncensored_at(times)
-    )
+    return scores + seen.sample_weight @ (~is_past * (1.0 - still) ** 2 / seen.uncensored_at(times))

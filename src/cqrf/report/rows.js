@@ -8,7 +8,7 @@ function listRows(facts, state) {
   const levels = facts.levels;
   const body = document.querySelector("#table tbody");
   const status = (row) => (row[EVENT] ? "event" : "censored");
-  const known = (row) => row[STEPS].length > 0;
+  const known = (row) => row[LAST] !== null;
 
   /* Long labels often differ at their ends. */
   function shorten(label) {
@@ -170,11 +170,10 @@ function listRows(facts, state) {
     const pad = 0.12 * (end - first);
     const low = fromLeft ? Math.min(first - pad, row[TIME]) : Math.min(first, row[TIME]);
     const high = Math.max(end + pad, row[TIME]);
-    const last = curve.times.length - 1;
-    const left = curve.values[last];
+    const left = curve.values.length ? curve.values.at(-1) : curve.initial;
     /* The curve is known, if flat, to the last neighbour; from the left, from the first. */
-    const from = Math.min(curve.times[0], row[LAST]);
-    const until = Math.max(curve.times[last], row[LAST]);
+    const from = Math.min(...curve.times.slice(0, 1), row[LAST]);
+    const until = Math.max(...curve.times.slice(-1), row[LAST]);
     const hides = fromLeft ? curve.initial < 1 - 1e-3 : left > 1e-3;
     const part = fromLeft ? `levels below ${sayLimit(row)}` : `levels above ${sayLimit(row)}`;
     const middle = levels[state.level];

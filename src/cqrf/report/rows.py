@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cqrf.arguments import is_missing
 from cqrf.report.numbers import count, evenly, plain, plain_list, thin
 from cqrf.report.subject import Subject
 
@@ -74,10 +75,7 @@ def read_labels(ids: Sequence[Any] | None, n: int) -> list[str | int]:
 
 def read_label(value: Any) -> str | int:
     """One label; a whole number that a browser can hold stays one."""
-    try:
-        if value is None or value != value:
-            return "no id"
-    except TypeError:  # a missing value that is neither itself nor another
+    if is_missing(value):
         return "no id"
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)

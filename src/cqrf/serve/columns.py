@@ -1,8 +1,9 @@
 """Columns: range, quantiles, choices and typical value of each, as controls and programs need them.
 
 A model file keeps edges of bins, not values. Edges lie in the middle between two values, so where
-every value has a bin of its own they tell the values, up to one number; elsewhere a value is known
-as the middle of its bin. With the training table, ranges and quantiles are exact.
+every value has a bin of its own they tell the values, up to one number, for which the likeliest is
+taken; elsewhere a value is known as the middle of its bin. With the training table, ranges and
+quantiles are exact.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Column(NamedTuple):
     """What is known of a column; ``low`` to ``step`` are None where it is no scale.
 
     ``typical`` is the median, or the most frequent level, as JSON has it; ``middle`` the same as
-    the forest reads it.
+    the forest reads it. ``is_exact``: ranges and values are those of the training rows, and not
+    guessed from bins.
     """
 
     kind: Kind
@@ -54,6 +56,7 @@ class Column(NamedTuple):
     choices: tuple[Choice, ...] | None
     typical: Value
     middle: float
+    is_exact: bool = True
 
 
 def describe_columns(
@@ -72,7 +75,9 @@ def describe_columns(
             values, may_choose = np.asarray(training[:, j], dtype=np.float64), True
         missing = float((list_codes(model, j) == MISSING).mean())
         column = describe_column(kind, values, float(importance[j]), missing, may_choose)
-        columns.append(column if training is not None else round_ends(column))
+        if training is None:
+            column = round_ends(column)._replace(is_exact=kind.kind == CATEGORY)
+        columns.append(column)
     return columns
 
 
@@ -86,7 +91,10 @@ def describe_column(
     """One column from its values, NaN where they are missing or not known."""
     known = values[~np.isnan(values)]
     if len(known) == 0:
-        return Column(kind, importance, missing, None, None, None, (), None, None, np.nan)
+        # Of a single value that no edge tells, any number is in the bin.
+        middle = 0.0 if 0 < missing < 1 else np.nan
+        typical = None if np.isnan(middle) else show_value(middle, kind)
+        return Column(kind, importance, missing, None, None, None, (), None, typical, middle)
     if kind.kind == CATEGORY:
         counts = np.bincount(known.astype(int), minlength=len(kind.levels or ()))
         choices = tuple(
@@ -170,12 +178,25 @@ def find_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([np.nan])  # one value only, which no edge tells
     if len(edges) == 1:
         return np.array([edges[0] - 0.5, edges[0] + 0.5])
-    values = reflect(edges)
+    values = spread_evenly(edges) if is_regular(edges) else reflect(edges)
     if values is not None:
         return values
     between = edges[:-1] / 2 + edges[1:] / 2
     first, last = edges[1] - edges[0], edges[-1] - edges[-2]
     return np.concatenate([[edges[0] - first / 2], between, [edges[-1] + last / 2]])
+
+
+def spread_evenly(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values halfway between edges that are evenly spaced."""
+    width = (edges[-1] - edges[0]) / (len(edges) - 1)
+    values = np.append(edges - width / 2, edges[-1] + width / 2)
+    tidied = np.array([tidy(value) for value in values])
+    return tidied if are_in_bins(tidied, edges) else values
+
+
+def are_in_bins(values: NDArray[np.float64], edges: NDArray[np.float64]) -> bool:
+    """Whether each value lies in the bin of its number."""
+    return bool((values[:-1] <= edges).all() and (values[1:] > edges).all())
 
 
 def reflect(edges: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -195,7 +216,7 @@ def reflect(edges: NDArray[np.float64]) -> NDArray[np.float64] | None:
     values = at_zero + sign * find_roundest(least, most)
     digits = 10 - int(np.ceil(np.log10(edges[-1] - edges[0])))
     for found in (np.round(values, min(digits, 300)), values):
-        if (found[:-1] <= edges).all() and (found[1:] > edges).all():
+        if are_in_bins(found, edges):
             return found
     return None
 
@@ -212,9 +233,9 @@ def find_roundest(low: float, high: float) -> float:
 
 
 def is_regular(edges: NDArray[np.float64]) -> bool:
-    """Whether edges are evenly spaced, as between whole numbers: they then tell the values."""
+    """Whether edges look like those of evenly spaced values: 0, 1 or 1, 2 if there are two."""
     if len(edges) == 1:
-        return bool(np.mod(2 * edges[0], 2) == 1)
+        return bool(edges[0] in (0.5, 1.5))
     widths = np.diff(edges)
     return len(edges) > 1 and bool(np.allclose(widths, widths[0], rtol=1e-6))
 

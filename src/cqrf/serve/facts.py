@@ -60,6 +60,7 @@ def show_column(column: Column) -> dict[str, Any]:
         "quantiles": [mark._asdict() for mark in column.marks],
         "choices": None if choices is None else [choice._asdict() for choice in choices],
         "typical": column.typical,
+        "exact": column.is_exact,
     }
 
 
@@ -87,20 +88,20 @@ def find_row(served: Served, row: int) -> dict[str, Any]:
 
 
 def search_rows(served: Served, text: str) -> dict[str, Any]:
-    """The first rows whose label begins with a text, then those that contain it."""
+    """Rows with this label, then the first whose label begins with it, then that contain it."""
     data = require_data(served)
     wanted = text.strip().casefold()
-    begin: list[dict[str, Any]] = []
-    contain: list[dict[str, Any]] = []
+    found: dict[str, list[dict[str, Any]]] = {"is": [], "begins": [], "contains": []}
     for number, label in enumerate(data.labels, start=1):
-        place = label.casefold().find(wanted)
-        if place == 0:
-            begin.append({"row": number, "label": label})
-            if len(begin) == MOST_FOUND:
-                break
-        elif place > 0 and len(contain) < MOST_FOUND:
-            contain.append({"row": number, "label": label})
-    return {"rows": (begin + contain)[:MOST_FOUND], "total": len(data.labels)}
+        folded = label.strip().casefold()
+        place = folded.find(wanted)
+        if place < 0:
+            continue
+        how = "is" if folded == wanted else "contains" if place else "begins"
+        if len(found[how]) < MOST_FOUND:
+            found[how].append({"row": number, "label": label})
+    rows = [*found["is"], *found["begins"], *found["contains"]]
+    return {"rows": rows[:MOST_FOUND], "total": len(data.labels)}
 
 
 def require_data(served: Served) -> Any:

@@ -206,6 +206,7 @@ class Column(BaseModel):
     quantiles: list[Mark]
     choices: list[Choice] | None = Field(description="All of its values, if they are few.")
     typical: Value = Field(description="Median, or most frequent value.")
+    exact: bool = Field(description="Whether range and values are known, not guessed from bins.")
 
 
 class Limits(BaseModel):

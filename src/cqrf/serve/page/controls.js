@@ -47,6 +47,9 @@ function makeControl(column, side, change) {
   host.append(element("span", { class: "badge", "aria-hidden": "true" }, NAMES[side]));
   const label = `${column.name}, subject ${NAMES[side]}`;
   if (column.choices) return { host, show: makeChoice(host, column, label, change) };
+  if ((column.low === null || column.low === column.high) && column.missing > 0 && column.missing < 1) {
+    return { host, show: makeChoice(host, { ...column, choices: [{ value: column.typical, share: 1, text: "there" }] }, label, change) };
+  }
   if (column.low === null || column.low === column.high) {
     host.append(element("span", { class: "quiet" }, "the same in all training rows: it changes nothing"));
     return { host, show: () => {} };
@@ -57,7 +60,7 @@ function makeControl(column, side, change) {
 /* A value among a few. */
 function makeChoice(host, column, label, change) {
   const select = element("select", { "aria-label": label });
-  const options = [...column.choices.map(({ value, share }) => [value, `${sayPlain(value)} (${percent(share)})`]),
+  const options = [...column.choices.map(({ value, share, text }) => [value, text || `${sayPlain(value)} (${percent(share)})`]),
     [null, column.missing ? `missing (${percent(column.missing)} of all rows)` : "missing"]];
   const fill = () => select.replaceChildren(...options.map(([, text], k) => element("option", { value: k }, text)));
   fill();
@@ -66,7 +69,7 @@ function makeChoice(host, column, label, change) {
   return (value) => {
     let at = options.findIndex(([each]) => each === value);
     if (at < 0) {
-      at = options.push([value, `${sayPlain(value)} (not in the training rows)`]) - 1;
+      at = options.push([value, sayPlain(value) + (column.exact ? " (not in the training rows)" : "")]) - 1;
       fill();
     }
     select.selectedIndex = at;
@@ -131,10 +134,10 @@ function makeScale(host, column, label, change) {
       slider.value = number(now);
       slider.setAttribute("aria-valuetext", sayCell(now, column));
       if (force || document.activeElement !== box) {
-        box.value = isDate ? now.slice(0, 10) : Number(now.toPrecision(5));
+        box.value = isDate ? now.slice(0, 10) : now;
       }
     }
-    const outside = !isMissing && (number(now) < number(column.low) || number(now) > number(column.high));
+    const outside = column.exact && !isMissing && (number(now) < number(column.low) || number(now) > number(column.high));
     beyond.textContent = outside ? "outside of what the forest has seen" : "";
   }
   return (now) => show(now);

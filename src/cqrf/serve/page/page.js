@@ -139,6 +139,10 @@
     return { label: row.label, seen: `a training row: ${sayOutcome(row)}. The forest has seen it.` };
   }
 
+  function markChanged(subject) {
+    if (subject.seen) subject.seen = subject.seen.replace(/\. The forest has seen it\.$|, changed$/, ", changed");
+  }
+
   function sayOutcome({ time, event }) {
     if (event) return `event at ${say(time)}`;
     return model.censoring === "left" ? `event before ${say(time)}` : `no event until ${say(time)}`;
@@ -216,7 +220,9 @@
     await Promise.all(state.subjects.map(async (subject) => {
       if (subject.row === null || !model.data) return;
       try {
-        Object.assign(subject, nameRow(await fetchJson(`rows/${subject.row}`)));
+        const row = await fetchJson(`rows/${subject.row}`);
+        Object.assign(subject, nameRow(row));
+        if (model.columns.some(({ name }, i) => row.values[name] !== subject.values[i])) markChanged(subject);
       } catch {
         subject.row = null;
       }
@@ -250,7 +256,7 @@
   show = makeControls(model, (side, i, value) => {
     const subject = state.subjects[side];
     subject.values[i] = value;
-    if (subject.seen) subject.seen = subject.seen.replace(/ The forest has seen it\.$|, changed$/, ", changed");
+    markChanged(subject);
     update();
   });
   starts = makeStarts();
