@@ -22,7 +22,8 @@ How it is measured. Each forest of each size has a process of its own, warmed up
 first fit also gives the memory: the highest resident size less that before the fit, when the
 data were loaded. The processes stay, and further rounds alternate between them, one working at a
 time. A fit that takes long is not repeated. In each round there are five predictions and one before
-them to warm up. Figures are medians, with the smallest and the largest.
+them to warm up. Figures are medians, with the smallest and the largest; ratios of fits are those
+of medians over the rounds that both took part in.
 
 To read on: ``libraries`` (who takes part), ``forests`` and ``worker`` (the Python end of the
 pipe; ``worker.R`` and ``grf_driver.cpp`` are the others), ``process`` (our end), ``measure``

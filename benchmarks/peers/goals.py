@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from benchmarks.peers.libraries import CENSORED
@@ -81,9 +82,17 @@ def judge(
 
 
 def ratio_to_ours(points: Sequence[Point], library: str, shape: Shape, what: str) -> float | None:
-    """What a library takes over what ours takes for the same work."""
+    """What a library takes over what ours takes for the same work.
+
+    Of fits in the rounds of both: a slow one takes part in the first rounds only, and the machine's
+    speed changes from round to round.
+    """
     here = {point.library: point for point in points if point.shape == shape}
     if library not in here or here[library].beside not in here:
         return None
-    theirs, ours = here[library].median(what), here[here[library].beside].median(what)
-    return theirs / ours if theirs and ours else None
+    theirs, ours = (getattr(here[name], what) for name in (library, here[library].beside))
+    if not theirs or not ours:
+        return None
+    if what == "fit":
+        ours = ours[: len(theirs)]
+    return median(theirs) / median(ours)

@@ -38,16 +38,18 @@ def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_b
     first, last = 0, n_bins if open_end else n_bins - 1
     while first < last and count_below[first] + n_before < min_child:
         first += 1
-    while last > first and n - count_below[last - 1] - n_before < min_child:
+    while last > first and (
+        n - count_below[last - 1] - n_before < min_child
+        or mass_below[last - 1] >= mass  # the rest weighs nothing beside it
+    ):
         last -= 1
     # Two loops: the processor divides several numbers at once if nothing else is asked of it.
     mass_below, score = mass_below[first:last], score[first:last]
     for at in range(last - first):
         gain[at] = score[at] / (mass_below[at] * (mass - mass_below[at]))
-    # Rows that weigh nothing beside the others leave a side without mass: infinite, no gain.
     best_gain, best_at = 0.0, -1
     for at in range(last - first):
-        if gain[at] > best_gain and gain[at] < np.inf:
+        if gain[at] > best_gain:
             best_gain, best_at = gain[at], at
     return first + best_at, mass * best_gain
 
