@@ -410,7 +410,7 @@ HOSTILE_SECTIONS = {
     "order beyond the rows": ("order", set_to(0, 60)),
     "order below the rows": ("order", set_to(0, -1)),
     "unit beyond the units": ("unit_of_row", set_to(0, 30)),
-    "unit below none": ("unit_of_row", set_to(0, -2)),
+    "unit below that of any group": ("unit_of_row", set_to(0, -32)),
     "half of the units": ("unit_of_row", lambda a: a[:30]),
     "code of no bin": ("codes", set_to(0, 254)),
     "codes of one row more": ("codes", lambda a: np.append(a, a[:9])),
