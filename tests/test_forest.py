@@ -124,7 +124,7 @@ def test_the_size_of_a_batch_changes_no_bit(monkeypatch):
     for work in (1, 10**12):
         monkeypatch.setattr(forest_room, "BATCH_WORK", work)
         forests.append(grow(50))
-    assert set(sizes) == {1, 3, 2}
+    assert set(sizes) == {1, 6, 2}
     assert_same(*forests)
 
 
@@ -263,9 +263,9 @@ def settle(honest, ranks, starts):
     # The same tree, with its subsets in the other order.
     second = first.copy()
     second[[1, 2], CODE] = first[[2, 1], CODE]
-    subsets = [SUBSETS, SUBSETS[::-1]]
-    ranks = np.array(ranks, np.uint32)
-    return settle_trees(rows, honest, ranks, np.array(starts), [first, second], subsets)
+    nodes, subsets = np.vstack([first, second]), np.vstack([SUBSETS, SUBSETS[::-1]])
+    grown = nodes, np.array([0, 7, 14]), subsets, np.array([0, 2, 4])
+    return settle_trees(rows, honest, np.array(ranks, np.uint32), np.array(starts), *grown)
 
 
 def test_nodes_stand_level_by_level_and_leaves_list_their_rows_in_time_order():

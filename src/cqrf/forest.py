@@ -6,7 +6,7 @@ at a tied time, then by row number. A leaf lists the ranks of its rows in ascend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,13 +18,15 @@ from cqrf.growing.labels import VARIANCE, read_labelling
 from cqrf.growing.sampling import Lots, cast_lots, draw_rows, draw_units
 from cqrf.growing.scratch import make_scratch
 from cqrf.growing.settling import settle_rows
-from cqrf.growing.tree import CODE, END, FEATURE, LEAF, MISSING_LEFT, grow_nodes
+from cqrf.growing.tree import CODE, FEATURE, LEAF, MISSING_LEFT, grow_nodes
 from cqrf.kernel import kernel
 from cqrf.threads import side_by_side
 
 # Trees are grown in batches of about this many row visits (rows times features): long
 # enough to hide the cost of a task, short enough to stop soon when interrupted.
 BATCH_WORK = 400_000
+# But in so many batches at least, so that threads end at the same time; each costs some Python.
+MIN_BATCHES = 8
 
 
 class Sampling(NamedTuple):
@@ -117,7 +119,7 @@ def grow_forest(
         rows = rows._replace(time=rows.time / power_of_two(np.abs(counted).max()))
     rows_per_tree = sampling.size * len(rows.time) // sampling.n_units
     size = max(1, rows_per_tree * len(rows.categorical))
-    batch = max(1, min(BATCH_WORK // size, n_trees // 16))
+    batch = max(1, min(BATCH_WORK // size, n_trees // MIN_BATCHES))
     lots = draw_lots(sampling, seed, 0, n_trees)
     tasks = [
         (rows, sampling, growing, lots.of(slice(first, first + batch)))
@@ -190,9 +192,9 @@ def grow_drawn(
 ) -> tuple[Trees, NDArray[np.float64]]:
     """A tree for each seed, from the ranks that :func:`draw_rows` gave it.
 
-    Rows are drawn, and put into leaves, for all trees in one call: on a small table the way
-    between Python and a kernel costs as much as the work. Not one kernel for everything: what
-    a kernel calls is compiled with it, each time anew.
+    Each kernel serves all trees in one call: on a small table the way between Python and a kernel
+    costs more than a tree. Not one kernel for everything: what a kernel calls is compiled with it,
+    each time anew.
     """
     n_features = len(rows.codes)
     criterion, levels, *limits = growing
@@ -200,6 +202,7 @@ def grow_drawn(
     categorical = none_unless_any(rows.categorical)
     counts = None if rows.weight is None else np.zeros(N_BINS, np.int32)
     scratch = make_scratch(
+        len(seeds),
         np.diff(starts)[::2].max(),
         n_features,
         2 * len(labelling.pairs),
@@ -207,26 +210,27 @@ def grow_drawn(
         growing.min_samples_leaf,
         rows.weight is not None,
     )
-    nodes: list[NDArray[np.int32]] = []
-    subsets: list[NDArray[np.uint64]] = []
+    first_node, first_subset = np.empty((2, len(seeds) + 1), np.int64)
     gains = np.zeros((len(seeds), n_features))
-    for k in range(len(seeds)):
-        its_rows = slice(starts[2 * k], starts[2 * k + 1])
-        n_nodes, n_subsets = grow_nodes(
-            ranks[its_rows],
-            rows.codes,
-            categorical,
-            *rows[2:],
-            *labelling,
-            *limits,
-            seeds[k],
-            counts,
-            tuple(scratch),
-            gains[k],
-        )
-        nodes.append(scratch.nodes[:n_nodes, : END + 1].copy())
-        subsets.append(scratch.subsets[:n_subsets].copy())
-    return settle_trees(rows, honest, ranks, starts, nodes, subsets), gains
+    grow_nodes(
+        ranks,
+        starts,
+        rows.codes,
+        categorical,
+        *rows[2:],
+        *labelling,
+        *limits,
+        seeds,
+        counts,
+        tuple(scratch),
+        first_node,
+        first_subset,
+        gains,
+    )
+    nodes, subsets = scratch.nodes[: first_node[-1]], scratch.subsets[: first_subset[-1]]
+    return settle_trees(
+        rows, honest, ranks, starts, nodes, first_node, subsets, first_subset
+    ), gains
 
 
 def none_unless_any(categorical: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -239,20 +243,21 @@ def settle_trees(
     honest: bool,
     ranks: NDArray[np.uint32],
     starts: NDArray[np.int64],
-    nodes: Sequence[NDArray[np.int32]],
-    subsets: Sequence[NDArray[np.uint64]],
+    nodes: NDArray[np.int32],
+    first_node: NDArray[np.int64],
+    subsets: NDArray[np.uint64],
+    first_subset: NDArray[np.int64],
 ) -> Trees:
-    """The trees with these nodes, their leaves filled: see :func:`settle_rows`."""
-    first_node, n_trees = _starts(nodes), len(nodes)
-    all_nodes, all_subsets = np.concatenate(nodes), np.concatenate(subsets)
+    """The trees that :func:`grow_nodes` wrote, their leaves filled: see :func:`settle_rows`."""
+    n_trees = len(first_node) - 1
     categorical = none_unless_any(rows.categorical)
     if categorical is not None:
-        is_category = _is_category(all_nodes[:, FEATURE], categorical)
-        first_subset = np.repeat(_starts(subsets)[:-1], np.diff(first_node))
-        all_nodes[is_category, CODE] += first_subset[is_category]
+        is_category = _is_category(nodes[:, FEATURE], categorical)
+        before = np.repeat(first_subset[:-1], np.diff(first_node))
+        nodes[is_category, CODE] += before[is_category]
     n_nodes = np.empty(n_trees, np.int32)
-    listed = np.empty(len(all_nodes), np.int32)
-    leaf_sizes = np.empty((len(all_nodes) + n_trees) // 2, np.int32)
+    listed = np.empty(len(nodes), np.int32)
+    leaf_sizes = np.empty((len(nodes) + n_trees) // 2, np.int32)
     leaf_rows = np.empty(starts[-1], np.int32)
     n_listed, n_leaves, n_rows = settle_rows(
         rows.codes,
@@ -260,9 +265,9 @@ def settle_trees(
         honest,
         ranks,
         starts,
-        all_nodes,
+        nodes,
         first_node,
-        all_subsets,
+        subsets,
         np.empty(np.diff(starts).max(), np.uint32),
         n_nodes,
         listed,
@@ -270,17 +275,17 @@ def settle_trees(
         leaf_rows,
     )
     listed = listed[:n_listed]
-    feature, code = all_nodes[listed, FEATURE], all_nodes[listed, CODE]
+    feature, code = nodes[listed, FEATURE], nodes[listed, CODE]
     if categorical is not None:
         is_category = _is_category(feature, categorical)
-        all_subsets = all_subsets[code[is_category]]
+        subsets = subsets[code[is_category]]
         code[is_category] = 0
     return Trees(
         n_nodes,
         feature,
         code,
-        all_nodes[listed, MISSING_LEFT] != 0,
-        all_subsets,
+        nodes[listed, MISSING_LEFT] != 0,
+        subsets,
         leaf_sizes[:n_leaves],
         leaf_rows[:n_rows],
     )
@@ -313,14 +318,14 @@ def join_trees(
     left = np.empty(len(feature), np.int64)
     number_nodes(feature, trees.n_nodes, left)
     return Forest(
-        roots=_starts_of_sizes(trees.n_nodes)[:-1],
+        roots=_starts(trees.n_nodes)[:-1],
         feature=feature,
         code=code,
         missing_left=trees.missing_left,
         left=left,
         subsets=trees.subsets,
         categorical=categorical,
-        leaf_offsets=_starts_of_sizes(trees.leaf_sizes),
+        leaf_offsets=_starts(trees.leaf_sizes),
         leaf_rows=trees.leaf_rows,
         importance=importance,
     )
@@ -346,11 +351,7 @@ def number_nodes(feature, n_nodes, left):
             node += 1
 
 
-def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    return _starts_of_sizes(np.array([len(part) for part in parts]))
-
-
-def _starts_of_sizes(sizes: NDArray[Any]) -> NDArray[np.int64]:
+def _starts(sizes: NDArray[Any]) -> NDArray[np.int64]:
     starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts

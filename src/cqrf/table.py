@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,35 @@ class Columns:
     def categorical(self) -> NDArray[np.bool_]:
         """Which columns are categories."""
         return np.array([levels is not None for levels in self.levels], dtype=bool)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a frame. What it is like is asked once: some frames look at every value."""
+
+    name: Any
+    series: Any
+    dtype: Any
+    kind: str
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it holds Python objects."""
+        import narwhals as nw
+
+        return bool(self.dtype == nw.Object)
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which values are missing."""
+        return np.asarray(self.series.is_null().to_numpy(), dtype=bool)
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """Values as text, None where they are missing."""
+        values = np.asarray(self.series.to_numpy(), dtype=object).tolist()
+        missing = self.missing.tolist()
+        return [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
 
 
 class ColumnPart(NamedTuple):
@@ -83,32 +113,26 @@ def read_table(
         n_columns = matrix.shape[1]
         return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
     validate_data(estimator, X, skip_check_array=True, reset=learn)
-    named = list(zip(frame.columns, map(_in_utc, frame.iter_columns()), strict=True))
+    table = _columns_of(frame)
     if columns is None:
-        columns = join_columns([[_survey(name, series) for name, series in named]])
-    kinds = [
-        _kind_beside(series, then) for (_, series), then in zip(named, columns.kinds, strict=True)
-    ]
-    gone = []
-    for (name, series), now, then in zip(named, kinds, columns.kinds, strict=True):
-        # A column without a single value has no type of its own.
-        gone.append(now != then and bool(series.is_null().all()))
-        if now != then and not gone[-1]:
-            raise ValueError(
-                f"column {name!r} held {PLURAL[then]} in fit but holds {PLURAL[now]} now; "
-                "give it the same type."
-            )
+        columns = join_columns([[_survey(column) for column in table]])
     unseen: list[str] = []
     read = []
-    for (name, series), kind, known, is_gone in zip(
-        named, kinds, columns.levels, gone, strict=True
-    ):
-        if is_gone:
+    for column, then, levels in zip(table, columns.kinds, columns.levels, strict=True):
+        now = column.kind
+        if then == CATEGORY and now == NUMBER and column.is_object:
+            now = CATEGORY  # objects that are numbers may be labels
+        if now == then:
+            read.append(
+                _read_numbers(column) if levels is None else _read_codes(column, levels, unseen)
+            )
+        elif column.missing.all():  # without a single value it has no type of its own
             read.append(np.full(len(frame), np.nan))
-        elif known is None:
-            read.append(_read_numbers(name, series, kind))
         else:
-            read.append(_read_codes(name, series, known, unseen))
+            raise ValueError(
+                f"column {column.name!r} held {PLURAL[then]} in fit but holds {PLURAL[now]} now; "
+                "give it the same type."
+            )
     if unseen:
         warnings.warn(
             f"levels that were not in the training table are treated as missing: "
@@ -124,11 +148,7 @@ def read_table(
 
 def survey_part(X: Any) -> list[ColumnPart]:
     """What a frame, a part of a larger one, tells of its columns."""
-    frame = _as_frame(X)
-    return [
-        _survey(name, series, is_part=True)
-        for name, series in zip(frame.columns, map(_in_utc, frame.iter_columns()), strict=True)
-    ]
+    return [_survey(column, is_part=True) for column in _columns_of(_as_frame(X))]
 
 
 def join_columns(
@@ -173,30 +193,17 @@ def _join_levels(parts: Sequence[ColumnPart]) -> tuple[str, ...]:
     return tuple(sorted(levels))
 
 
-def _survey(name: Any, series: Any, is_part: bool = False) -> ColumnPart:
-    import narwhals as nw
-
-    kind = _kind(series)
-    is_object = bool(series.dtype == nw.Object)
-    labels = (
-        sorted(set(_labels(series)) - {None}) if kind == CATEGORY or (is_object and is_part) else []
-    )
+def _survey(column: Column, is_part: bool = False) -> ColumnPart:
+    has_labels = column.kind == CATEGORY or (column.is_object and is_part)
+    labels = sorted(set(column.labels) - {None}) if has_labels else []
     return ColumnPart(
-        name,
-        kind,
-        is_part and bool(series.is_null().all()),
-        is_object,
+        column.name,
+        column.kind,
+        is_part and bool(column.missing.all()),
+        column.is_object,
         frozenset(labels[: MAX_LEVELS + 1]),
         len(labels),
     )
-
-
-def _kind_beside(series: Any, then: str) -> str:
-    """Kind of a column that was of another kind then: objects that are numbers may be labels."""
-    import narwhals as nw
-
-    now = _kind(series)
-    return CATEGORY if then == CATEGORY and series.dtype == nw.Object and now == NUMBER else now
 
 
 def _as_frame(X: Any) -> Any:
@@ -221,73 +228,70 @@ def _as_frame(X: Any) -> Any:
     return None
 
 
+def _columns_of(frame: Any) -> list[Column]:
+    import narwhals as nw
+
+    table = []
+    for name, series in zip(frame.columns, frame.iter_columns(), strict=True):
+        dtype = series.dtype
+        if dtype == nw.Unknown:
+            series = _in_utc(series)
+            dtype = series.dtype
+        table.append(Column(name, series, dtype, _kind(series, dtype)))
+    return table
+
+
 def _in_utc(series: Any) -> Any:
-    """The series, moved to UTC if narwhals does not know the name of its time zone."""
+    """The series, moved to UTC if it has a time zone whose name narwhals does not know."""
     import narwhals as nw
 
     native = series.to_native()
-    kind = str(getattr(native, "dtype", ""))
-    if series.dtype != nw.Unknown or not kind.startswith("datetime64"):
+    if not str(getattr(native, "dtype", "")).startswith("datetime64"):
         return series
     return nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
 
 
-def _kind(series: Any) -> str:
+def _kind(series: Any, dtype: Any) -> str:
     import narwhals as nw
 
-    if series.dtype in (nw.Date, nw.Datetime):
+    if dtype in (nw.Date, nw.Datetime):
         return DATE
-    if series.dtype == nw.Duration:
+    if dtype == nw.Duration:
         return DURATION
-    if series.dtype == nw.Object:
+    if dtype == nw.Object:
         known = series.drop_nulls().to_list()
         return NUMBER if known and all(is_number(value) for value in known) else CATEGORY
-    return CATEGORY if series.dtype in (nw.Categorical, nw.Enum, nw.String) else NUMBER
+    return CATEGORY if dtype in (nw.Categorical, nw.Enum, nw.String) else NUMBER
 
 
-def _labels(series: Any) -> list[Any]:
-    """Labels as text, None where they are missing."""
-    missing = np.asarray(series.is_null().to_numpy(), dtype=bool).tolist()
-    values = np.asarray(series.to_numpy(), dtype=object).tolist()
-    return [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
-
-
-def _read_codes(
-    name: Any, series: Any, levels: tuple[str, ...], unseen: list[str]
-) -> NDArray[np.float64]:
-    labels = _labels(series)
+def _read_codes(column: Column, levels: tuple[str, ...], unseen: list[str]) -> NDArray[np.float64]:
     code_of = {level: float(code) for code, level in enumerate(levels)}
-    new = sorted(set(labels) - code_of.keys() - {None})
+    new = sorted(set(column.labels) - code_of.keys() - {None})
     if new:
         more = "" if len(new) <= 3 else f" and {len(new) - 3} more"
-        unseen.append(f"column {name!r}: {', '.join(map(repr, new[:3]))}{more}")
-    return np.array([code_of.get(label, np.nan) for label in labels], dtype=np.float64)
+        unseen.append(f"column {column.name!r}: {', '.join(map(repr, new[:3]))}{more}")
+    return np.array([code_of.get(label, np.nan) for label in column.labels], dtype=np.float64)
 
 
-def _as_floats(series: Any) -> NDArray[np.float64]:
+def _read_numbers(column: Column) -> NDArray[np.float64]:
     import narwhals as nw
 
-    if series.dtype.is_integer():  # some frames refuse to round those above 2**53
-        return np.asarray(series.to_numpy(), dtype=np.float64)
-    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-def _read_numbers(name: Any, series: Any, kind: str) -> NDArray[np.float64]:
-    import narwhals as nw
-
+    series, dtype = column.series, column.dtype
     try:
-        if kind == NUMBER:
-            return _as_floats(series)
-        missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
-        if kind == DATE:
-            if series.dtype == nw.Date:
+        if column.kind == DATE:
+            if dtype == nw.Date:
                 series = series.cast(nw.Datetime("us"))
-            values = np.asarray(series.dt.timestamp("us").to_numpy(), dtype=np.float64) / 1e6
+            ticks = series.dt.timestamp("us")
+        elif column.kind == DURATION:
+            ticks = series.dt.total_microseconds()
+        elif dtype.is_integer():  # some frames refuse to round those above 2**53
+            return np.asarray(series.to_numpy(), dtype=np.float64)
         else:
-            values = np.asarray(series.dt.total_microseconds().to_numpy(), dtype=np.float64) / 1e6
+            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        values = np.asarray(ticks.to_numpy(), dtype=np.float64) / 1e6
     except Exception as error:
         raise ValueError(
-            f"column {name!r} of type {series.dtype} cannot be read as numbers; convert it to "
+            f"column {column.name!r} of type {dtype} cannot be read as numbers; convert it to "
             "numbers or text, or drop it."
         ) from error
-    return np.where(missing, np.nan, values)
+    return np.where(column.missing, np.nan, values)

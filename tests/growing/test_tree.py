@@ -51,6 +51,7 @@ class Tree:
         n_candidates = len(codes) if n_candidates is None else n_candidates
         # Room for more rows than there are, as for a larger tree of the same forest.
         scratch = make_scratch(
+            1,
             len(ranks) + 3,
             len(codes),
             2 * len(labelling.pairs),
@@ -60,10 +61,12 @@ class Tree:
         )
         scratch.subsets[:] = 2**64 - 1
         scratch.nodes[:] = 77
-        self.importance = np.zeros(len(codes))
+        importance = np.zeros((1, len(codes)))
+        first_node, first_subset = np.full((2, 2), 77)
         counts = None if weight is None else np.zeros(N_BINS, np.int32)
-        n_nodes, n_subsets = grow_nodes(
+        grow_nodes(
             ranks,
+            np.array([0, len(ranks)]),
             codes,
             categorical if categorical.any() else None,
             time,
@@ -76,14 +79,19 @@ class Tree:
             min_samples_split,
             min_samples_leaf,
             min_child_fraction,
-            np.uint64(seed),
+            np.array([seed], np.uint64),
             counts,
             tuple(scratch),
-            self.importance,
+            first_node,
+            first_subset,
+            importance,
         )
+        self.importance = importance[0]
+        assert (first_node[0], first_subset[0]) == (0, 0)
         assert not any(used.any() for used in (scratch.seen, scratch.sums))
         assert counts is None or not counts.any()
-        self.nodes, self.subsets = scratch.nodes[:n_nodes], scratch.subsets[:n_subsets]
+        self.nodes = scratch.nodes[: first_node[1]]
+        self.subsets = scratch.subsets[: first_subset[1]]
         self.node_of_row = self.find_nodes(codes, ranks)
 
     @property
@@ -454,9 +462,9 @@ def test_nodes_of_a_copied_block_are_split_best_too(monkeypatch):
 
 def test_of_many_features_of_which_few_are_tried_no_node_is_copied():
     few, many = COPIED_PER_CANDIDATE, COPIED_PER_CANDIDATE + 1
-    assert len(make_scratch(5000, few, 2, 1, 1, False).own_rows) == BLOCK_ROWS
-    assert len(make_scratch(5000, many, 2, 1, 1, False).own_rows) == 0
-    assert len(make_scratch(50, few, 2, 1, 1, False).own_rows) == 50
+    assert len(make_scratch(1, 5000, few, 2, 1, 1, False).own_rows) == BLOCK_ROWS
+    assert len(make_scratch(1, 5000, many, 2, 1, 1, False).own_rows) == 0
+    assert len(make_scratch(1, 50, few, 2, 1, 1, False).own_rows) == 50
 
 
 def list_with_rows(tree, codes):

@@ -25,6 +25,7 @@ class Scratch(NamedTuple):
     While they grow nothing else is allocated, but for rows that enter late.
     """
 
+    # Of all trees.
     nodes: NDArray[np.int32]
     subsets: NDArray[np.uint64]
     # The rows of the tree, by node; what is on the right side while a node is split.
@@ -57,6 +58,7 @@ class Scratch(NamedTuple):
 
 
 def make_scratch(
+    n_trees: int,
     n_rows: int,
     n_features: int,
     width: int,
@@ -64,14 +66,14 @@ def make_scratch(
     min_samples_leaf: int,
     weighted: bool,
 ) -> Scratch:
-    """Room for trees of at most so many rows, with ``width`` numbers in a row of labels."""
+    """Room for so many trees of at most so many rows, with ``width`` numbers in a row of labels."""
     capacity = 2 * (n_rows // max(1, min_samples_leaf)) + 1
     n_copied = 0
     if n_features <= COPIED_PER_CANDIDATE * n_candidates:
         n_copied = min(BLOCK_ROWS, n_rows)
     return Scratch(
-        nodes=np.empty((capacity, 8), np.int32),
-        subsets=np.empty((capacity // 2, 4), np.uint64),
+        nodes=np.empty((n_trees * capacity, 8), np.int32),
+        subsets=np.empty((n_trees * (capacity // 2), 4), np.uint64),
         rows=np.empty(n_rows, np.uint32),
         buffer=np.empty(n_rows, np.uint32),
         features=np.empty(n_features, np.int32),

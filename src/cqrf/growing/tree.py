@@ -67,6 +67,7 @@ def partition(column, rows, feature, code, missing_left, categorical, subsets, b
 @kernel
 def grow_nodes(
     ranks,
+    starts,
     codes,
     categorical,
     time,
@@ -85,22 +86,27 @@ def grow_nodes(
     min_samples_split,
     min_samples_leaf,
     min_child_fraction,
-    seed,
+    seeds,
     counts,
     scratch,
+    first_node,
+    first_subset,
     importance,
 ):
-    """Split some of the rows, in time order, until no node should or can be split.
+    """Grow a tree for each seed: split its rows until no node should or can be split.
 
-    Writes the table of the module's docstring and the subsets into ``scratch``, the fields of
-    :class:`~cqrf.growing.scratch.Scratch`, and returns how many there are of each. Adds the gain
-    of each feature over its splits, per row of the tree. What is not needed is None and not
-    compiled: ``categorical`` if no feature is; ``weight`` and ``counts``, see :func:`find_split`,
-    if all rows weigh the same; ``first_at_risk`` if none entered late; parts of the labelling.
+    The rows of tree k are the ranks from ``starts[2 * k]`` to ``starts[2 * k + 1]``, in time
+    order. Writes the table of the module's docstring and the subsets into ``scratch``, the fields
+    of :class:`~cqrf.growing.scratch.Scratch`, one tree behind the other. Those of tree k begin at
+    ``first_node[k]`` and ``first_subset[k]``, from where it counts its own; one entry more says
+    where the last tree ends. Adds the gain of each feature over the splits of a tree, per row of
+    the tree. What is not needed is None and not compiled: ``categorical`` if no feature is;
+    ``weight`` and ``counts``, see :func:`find_split`, if all rows weigh the same; ``first_at_risk``
+    if none entered late; parts of the labelling.
     """
     (
-        nodes,
-        subsets,
+        all_nodes,
+        all_subsets,
         rows,
         buffer,
         features,
@@ -125,132 +131,139 @@ def grow_nodes(
         running,
         start,
     ) = scratch
-    n_rows, n_copied = ranks.shape[0], own_rows.shape[0]
-    for j in range(features.shape[0]):
-        features[j] = j
-    for i in range(n_rows):
-        rows[i] = i
-    take_rows(codes, time, event, weight, ranks, tree_codes, tree_time, tree_event, tree_weight)
-    tree_first = take_first_at_risk(first_at_risk, ranks)
-    block_codes, block_time, block_event, block_weight = (
-        tree_codes,
-        tree_time,
-        tree_event,
-        tree_weight,
-    )
-    block_first = tree_first
-    block_begin, block_end = 0, n_rows
-
-    n_subsets = 0
-    random_word = seed
-    add_node(nodes, 0, 0, n_rows, 0, -1)
-    n_nodes, waiting = 1, 0
-    while waiting >= 0:
-        node = waiting
-        begin, end, depth = nodes[node, BEGIN], nodes[node, END], nodes[node, DEPTH]
-        waiting = nodes[node, NEXT]
-        if begin < block_begin or end > block_end:
-            block_codes, block_time = tree_codes, tree_time
-            block_event, block_weight = tree_event, tree_weight
-            block_first = tree_first
-            block_begin, block_end = 0, n_rows
-        here = rows[begin:end]
-        n = here.shape[0]
-        best_feature = -1
-        if n >= min_samples_split and n >= 2 * min_samples_leaf and depth < max_depth:
-            if n <= n_copied and block_end - block_begin > n_copied:
-                block_begin, block_end = begin, end
-                block_rows = own_rows[:n]
-                for i in range(n):
-                    block_rows[i] = here[i]
-                take_rows(
-                    tree_codes,
-                    tree_time,
-                    tree_event,
-                    tree_weight,
-                    block_rows,
-                    own_codes,
-                    own_time,
-                    own_event,
-                    own_weight,
-                )
-                block_codes, block_time = own_codes, own_time
-                block_event, block_weight = own_event, own_weight
-                block_first = take_first_at_risk(tree_first, block_rows)
-                for i in range(n):
-                    here[i] = i
-            mixed, mass = label_node(
-                block_time,
-                block_event,
-                block_weight,
-                block_first,
-                here,
-                by_mean,
-                by_hazard,
-                by_curve,
-                levels,
-                of_class,
-                class_direction,
-                at_risk,
-                value,
-                ends,
-                cuts,
-                labels,
-                direction,
-            )
-            if mixed:
-                min_child = max(np.float64(min_samples_leaf), np.ceil(min_child_fraction * n))
-                best_feature, best_code, best_missing_left, saw_missing, gain, random_word = (
-                    find_split(
-                        block_codes,
-                        categorical,
-                        here,
-                        labels,
-                        pairs,
-                        direction,
-                        mass,
-                        min_child,
-                        features,
-                        n_candidates,
-                        random_word,
-                        counts,
-                        subsets,
-                        n_subsets,
-                        seen,
-                        sums,
-                        bins,
-                        running,
-                        start,
-                    )
-                )
-        if best_feature < 0:
-            continue
-        if categorical is not None and categorical[best_feature]:
-            best_code = n_subsets
-            n_subsets += 1
-        n_left = partition(
-            block_codes[best_feature],
-            here,
-            best_feature,
-            best_code,
-            best_missing_left,
-            categorical,
-            subsets,
-            buffer,
+    n_copied = own_rows.shape[0]
+    first_node[0], first_subset[0] = 0, 0
+    for tree in range(seeds.shape[0]):
+        its_ranks = ranks[starts[2 * tree] : starts[2 * tree + 1]]
+        nodes, subsets = all_nodes[first_node[tree] :], all_subsets[first_subset[tree] :]
+        n_rows = its_ranks.shape[0]
+        for j in range(features.shape[0]):
+            features[j] = j
+        for i in range(n_rows):
+            rows[i] = i
+        take_rows(
+            codes, time, event, weight, its_ranks, tree_codes, tree_time, tree_event, tree_weight
         )
-        if 2 * n_left > n:
-            best_missing_left |= not saw_missing
+        tree_first = take_first_at_risk(first_at_risk, its_ranks)
+        block_codes, block_time, block_event, block_weight = (
+            tree_codes,
+            tree_time,
+            tree_event,
+            tree_weight,
+        )
+        block_first = tree_first
+        block_begin, block_end = 0, n_rows
+
+        random_word = seeds[tree]
+        add_node(nodes, 0, 0, n_rows, 0, -1)
+        next_node, next_subset, waiting = 1, 0, 0
+        while waiting >= 0:
+            node = waiting
+            begin, end, depth = nodes[node, BEGIN], nodes[node, END], nodes[node, DEPTH]
+            waiting = nodes[node, NEXT]
+            if begin < block_begin or end > block_end:
+                block_codes, block_time = tree_codes, tree_time
+                block_event, block_weight = tree_event, tree_weight
+                block_first = tree_first
+                block_begin, block_end = 0, n_rows
+            here = rows[begin:end]
+            n = here.shape[0]
+            best_feature = -1
+            if n >= min_samples_split and n >= 2 * min_samples_leaf and depth < max_depth:
+                if n <= n_copied and block_end - block_begin > n_copied:
+                    block_begin, block_end = begin, end
+                    block_rows = own_rows[:n]
+                    for i in range(n):
+                        block_rows[i] = here[i]
+                    take_rows(
+                        tree_codes,
+                        tree_time,
+                        tree_event,
+                        tree_weight,
+                        block_rows,
+                        own_codes,
+                        own_time,
+                        own_event,
+                        own_weight,
+                    )
+                    block_codes, block_time = own_codes, own_time
+                    block_event, block_weight = own_event, own_weight
+                    block_first = take_first_at_risk(tree_first, block_rows)
+                    for i in range(n):
+                        here[i] = i
+                mixed, mass = label_node(
+                    block_time,
+                    block_event,
+                    block_weight,
+                    block_first,
+                    here,
+                    by_mean,
+                    by_hazard,
+                    by_curve,
+                    levels,
+                    of_class,
+                    class_direction,
+                    at_risk,
+                    value,
+                    ends,
+                    cuts,
+                    labels,
+                    direction,
+                )
+                if mixed:
+                    min_child = max(np.float64(min_samples_leaf), np.ceil(min_child_fraction * n))
+                    best_feature, best_code, best_missing_left, saw_missing, gain, random_word = (
+                        find_split(
+                            block_codes,
+                            categorical,
+                            here,
+                            labels,
+                            pairs,
+                            direction,
+                            mass,
+                            min_child,
+                            features,
+                            n_candidates,
+                            random_word,
+                            counts,
+                            subsets,
+                            next_subset,
+                            seen,
+                            sums,
+                            bins,
+                            running,
+                            start,
+                        )
+                    )
+            if best_feature < 0:
+                continue
             if categorical is not None and categorical[best_feature]:
-                send_unseen_left(block_codes[best_feature], here, subsets[best_code])
-        nodes[node, FEATURE], nodes[node, CODE] = best_feature, best_code
-        nodes[node, MISSING_LEFT], nodes[node, LEFT] = best_missing_left, n_nodes
-        importance[best_feature] += gain / n_rows
-        middle = begin + n_left
-        add_node(nodes, n_nodes, begin, middle, depth + 1, waiting)
-        add_node(nodes, n_nodes + 1, middle, end, depth + 1, n_nodes)
-        waiting = n_nodes + 1
-        n_nodes += 2
-    return n_nodes, n_subsets
+                best_code = next_subset
+                next_subset += 1
+            n_left = partition(
+                block_codes[best_feature],
+                here,
+                best_feature,
+                best_code,
+                best_missing_left,
+                categorical,
+                subsets,
+                buffer,
+            )
+            if 2 * n_left > n:
+                best_missing_left |= not saw_missing
+                if categorical is not None and categorical[best_feature]:
+                    send_unseen_left(block_codes[best_feature], here, subsets[best_code])
+            nodes[node, FEATURE], nodes[node, CODE] = best_feature, best_code
+            nodes[node, MISSING_LEFT], nodes[node, LEFT] = best_missing_left, next_node
+            importance[tree, best_feature] += gain / n_rows
+            middle = begin + n_left
+            add_node(nodes, next_node, begin, middle, depth + 1, waiting)
+            add_node(nodes, next_node + 1, middle, end, depth + 1, next_node)
+            waiting = next_node + 1
+            next_node += 2
+        first_node[tree + 1] = first_node[tree] + next_node
+        first_subset[tree + 1] = first_subset[tree] + next_subset
 
 
 @inlined
