@@ -46,6 +46,8 @@ VARIANTS: dict[str, dict] = {
     "min_child_fraction=0": {"min_child_fraction": 0.0},
     "honest=False": {"honest": False},
     "honest=False, min_samples_split=21": {"honest": False, "min_samples_split": 21},
+    "max_samples=0.5": {"max_samples": 0.5},
+    "max_samples=0.65": {"max_samples": 0.65},
     "max_samples=0.8": {"max_samples": 0.8},
     "bootstrap=True, max_samples=None": {"bootstrap": True, "max_samples": None},
     'criterion="logrank"': {"criterion": "logrank"},

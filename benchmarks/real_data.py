@@ -143,7 +143,9 @@ def tuned(X, y, trees, seed):
     return tune(start, X, y, random_state=seed).forest
 
 
-of_paper = partial(fit_forest, criterion="quantile", solver="argmin", min_samples_leaf=1)
+of_paper = partial(
+    fit_forest, criterion="quantile", solver="argmin", max_samples=0.5, min_samples_leaf=1
+)
 
 
 def run_sksurv(make: Callable, scale: bool) -> Callable:
@@ -182,7 +184,7 @@ def run_weibull(X, y, X_test, trees, seed):
 
 METHODS = {
     "cqrf, default": run_forest(fit_forest),
-    "cqrf, max_samples=.8": run_forest(partial(fit_forest, max_samples=0.8)),
+    "cqrf, max_samples=.5": run_forest(partial(fit_forest, max_samples=0.5)),
     "cqrf, tuned": run_forest(tuned),
     "cqrf, the paper's": run_forest(of_paper),
     "survival forest": run_sksurv(survival_forest, scale=False),

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from cqrf import CensoredQuantileForest
 from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf.settings import read_bins, read_growing, read_sample_size
 
@@ -186,6 +187,17 @@ def test_a_tree_draws_all_a_count_or_a_share(max_samples, size, bootstrap):
     found = read_sample_size(max_samples, 200, bootstrap)
     assert found == size
     assert type(found) is int
+
+
+@pytest.mark.parametrize(
+    ("n", "size"),
+    [(1, 1), (2, 2), (5, 4), (418, 334), (1000, 800), (1500, 800), (1602, 801), (10**6, 500_000)],
+)
+def test_by_default_a_tree_draws_most_rows_of_a_small_table_and_half_of_a_large_one(n, size):
+    auto = CensoredQuantileForest().max_samples
+    assert read_sample_size(auto, n, bootstrap=False) == size
+    if n > 1:
+        assert read_sample_size(auto, n, bootstrap=False, bag_size=2) == n // 2
 
 
 def test_only_the_bootstrap_may_draw_more_than_there_are():

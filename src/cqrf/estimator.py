@@ -48,8 +48,9 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         ``"censored_quantile"``, .1 .5 .9 for ``"quantile"``.
     honest : bool, default=True
         Whether one half of a tree's rows chooses the splits and the other fills the leaves.
-    max_samples : float, int or None, default=0.5
-        Rows a tree draws: a fraction, a count, or as many as there are.
+    max_samples : float, int, None or "auto", default="auto"
+        Rows a tree draws: a fraction, a count, or as many as there are (None). ``"auto"``: four
+        fifths of the rows up to 800 of them, and at least half; with a ``bag_size``, half.
     bootstrap : bool, default=False
         Whether rows are drawn with replacement.
     max_features : float, int, "sqrt", "log2" or None, default=None
@@ -118,7 +119,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         criterion: str = "censored_quantile",
         split_quantiles: Sequence[float] | None = None,
         honest: bool = True,
-        max_samples: float | int | None = 0.5,
+        max_samples: float | int | str | None = "auto",
         bootstrap: bool = False,
         max_features: float | int | str | None = None,
         min_samples_leaf: int = 5,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cqrf.arguments import (
     is_count,
+    is_number,
     read_choice,
     read_count,
     read_floats,
@@ -33,6 +34,10 @@ CRITERIA = {
 # three disjoint classes are what the generalized random forest uses.
 SPLIT_QUANTILES = {"censored_quantile": (0.1, 0.3, 0.5, 0.7, 0.9), "quantile": (0.1, 0.5, 0.9)}
 UNLIMITED = np.iinfo(np.int32).max
+# What a tree draws by default: a large share of a small table, of which a quarter is too little to
+# find splits in, and half of a large one. The theory of these forests, too, lets the share fall as
+# rows become many.
+LARGE_SHARE, SMALL_SHARE, LARGE_SHARE_UP_TO = 0.8, 0.5, 800
 
 
 class Plan(NamedTuple):
@@ -42,7 +47,7 @@ class Plan(NamedTuple):
     censoring: str
     n_trees: int
     max_bins: int
-    max_samples: float | int | None
+    max_samples: float | int | str | None
     bootstrap: bool
     honest: bool
     bag_size: int
@@ -81,7 +86,7 @@ def read_sample_size(
     max_samples: Any, n_units: int, bootstrap: bool, unit: str = "rows", bag_size: int = 1
 ) -> int:
     """How many units a tree draws."""
-    size = _read_sample_size(max_samples, n_units, bootstrap, unit)
+    size = _read_sample_size(max_samples, n_units, bootstrap, unit, bag_size)
     if bag_size == 1:
         return size
     half = n_units // 2
@@ -93,9 +98,14 @@ def read_sample_size(
     return min(size, half)
 
 
-def _read_sample_size(max_samples: Any, n_units: int, bootstrap: bool, unit: str) -> int:
+def _read_sample_size(
+    max_samples: Any, n_units: int, bootstrap: bool, unit: str, bag_size: int
+) -> int:
     if max_samples is None:
         return n_units
+    if isinstance(max_samples, str) and max_samples == "auto":
+        large = 0 if bag_size > 1 else min(LARGE_SHARE_UP_TO, round(LARGE_SHARE * n_units))
+        return max(1, large, round(SMALL_SHARE * n_units))
     if is_count(max_samples):
         size = read_count("max_samples", max_samples, 1)
         if size > n_units and not bootstrap:
@@ -104,7 +114,12 @@ def _read_sample_size(max_samples: Any, n_units: int, bootstrap: bool, unit: str
                 "bootstrap a tree can draw each of them once."
             )
         return size
-    return max(1, round(read_share("max_samples", max_samples) * n_units))
+    if not is_number(max_samples) or not 0 < max_samples <= 1:
+        raise ValueError(
+            f"max_samples={max_samples!r} must be a number above 0 and at most 1, a count, None for"
+            ' as many as there are, or "auto".'
+        )
+    return max(1, round(max_samples * n_units))
 
 
 def read_bins(max_bins: Any) -> int:

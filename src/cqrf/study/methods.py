@@ -105,6 +105,7 @@ def build_forest(
         }
     else:
         settings = {
+            "max_samples": 0.5,
             "max_features": min(math.ceil(math.sqrt(n_features) + 20), n_features),
             "min_samples_leaf": 1,
             "min_samples_split": node_size + 1,
