@@ -1,12 +1,16 @@
 """Tuning: never worse than where it started, and honest about what it tried."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sksurv.datasets import load_aids
 
 import cqrf
-from cqrf import CensoredQuantileForest
-from cqrf.datasets import load_boston_housing, make_aft, make_sine
+from cqrf import CensoredQuantileForest, UnidentifiedQuantileWarning, censored
+from cqrf.datasets import load_boston_housing, load_pbc, make_aft, make_sine
 from cqrf.tuning import SPACE, plan_rounds
 
 
@@ -125,7 +129,9 @@ def test_bags_keep_to_what_they_need():
     forest, trials = cqrf.tune(
         start(n_estimators=40, bag_size=2), data.X, data.y, n_trials=10, random_state=0
     )
-    assert all(row["honest"] and row["max_samples"] <= 0.5 for row in trials)
+    drawn = [row for row in trials if row["trial"] > 0]
+    assert all(row["honest"] and row["max_samples"] <= 0.5 for row in drawn)
+    assert trials[0]["max_samples"] == "auto"  # half, for bags
     assert np.isfinite(forest.survival_standard_error(data.X[:2], [1.0])).all()
 
 
@@ -138,6 +144,95 @@ def test_weights_groups_and_frames(boston):
     )
     assert forest.feature_names_in_.tolist() == list(boston.feature_names)
     assert forest.model_.sampling.n_units == len(np.unique(groups[10:]))
+
+
+@pytest.fixture(scope="module")
+def aids():
+    """8 % events: not even the first quartile can be told."""
+    X, y = load_aids()
+    chosen = np.random.default_rng(0).permutation(len(y))[:700]
+    return X.iloc[chosen], censored(y["time"], y["censor"])[chosen]
+
+
+def read_suggestion(message):
+    return float(re.search(r"quantiles=\[([\d.]+)\],", message).group(1))
+
+
+@pytest.mark.parametrize("solver", ["root", "argmin"])
+def test_levels_that_censoring_hides_are_said(aids, solver):
+    X, y = aids
+    given = start(n_estimators=90, solver=solver)
+    with pytest.warns(UnidentifiedQuantileWarning, match="Pass quantiles=") as said:
+        cqrf.tune(given, X, y, n_trials=3, random_state=0)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    message = str(said[0].message)
+    default = start(n_estimators=90).fit(X, y)
+    hidden = np.isnan(default.predict_oob([0.25, 0.5, 0.75], unidentified="nan")).mean()
+    assert f"hides {hidden:.0%} of" in message
+    level = read_suggestion(message)
+    told = ~np.isnan(default.predict_oob([level, level + 0.01], unidentified="nan"))
+    assert told[:, 0].mean() >= 0.75 > told[:, 1].mean()
+    cqrf.tune(given, X, y, n_trials=3, quantiles=[level], random_state=0)  # in silence
+
+
+def test_hidden_levels_under_left_censoring(aids):
+    """The mirror image: what is high is told, what is low is hidden."""
+    X, y = aids
+    mirrored = censored(-y["time"], y["event"])
+    levels = []
+    for censoring, target in (("right", y), ("left", mirrored)):
+        with pytest.warns(UnidentifiedQuantileWarning) as said:
+            cqrf.tune(start(n_estimators=60, censoring=censoring), X, target, n_trials=1)
+        levels.append(read_suggestion(str(said[0].message)))
+    assert levels[0] == pytest.approx(1 - levels[1])
+
+
+def test_no_level_is_named_where_none_can_be_told():
+    rng = np.random.default_rng(0)
+    event = np.arange(400) == 7
+    y = censored(rng.exponential(size=400), event)
+    with pytest.warns(UnidentifiedQuantileWarning, match="more events are needed"):
+        cqrf.tune(start(n_estimators=30), rng.normal(size=(400, 2)), y, n_trials=1)
+
+
+def test_one_level_that_can_be_told_is_enough():
+    """PBC: the third quartile is hidden for most, the first for hardly any."""
+    data = load_pbc()
+    cqrf.tune(start(), data.X, data.y, n_trials=2, random_state=0)
+    with pytest.warns(UnidentifiedQuantileWarning, match=r"quantiles=\[0.75\], so"):
+        cqrf.tune(start(), data.X, data.y, n_trials=2, quantiles=[0.75], random_state=0)
+
+
+def test_a_trial_without_rows_out_of_bag_loses():
+    data = make_aft(100, 3, random_state=0)
+    clusters = np.arange(100) % 2
+    space = {"max_samples": [0.8], "honest": [False]}
+    given = start(n_estimators=20, max_samples=0.5)
+    forest, trials = cqrf.tune(
+        given, data.X, data.y, n_trials=3, space=space, groups=clusters, random_state=0
+    )
+    assert [row["skill"] for row in trials[1:]] == [-np.inf, -np.inf]
+    assert np.isfinite(trials[0]["skill"])
+    assert forest.max_samples == 0.5
+    given.set_params(max_samples=0.8)
+    with pytest.raises(ValueError, match=r"in the forest given, with max_samples=0.8"):
+        cqrf.tune(given, data.X, data.y, n_trials=3, groups=clusters)
+
+
+def test_arrays_in_a_space():
+    data = make_sine(100, random_state=0)
+    space = {
+        "min_samples_leaf": np.array([3, 4]),
+        "honest": np.array([True, False]),
+        "criterion": np.array(["logrank", "variance"]),
+    }
+    draw = {"n_trials": 4, "random_state": 0}
+    _, trials = cqrf.tune(start(n_estimators=10), data.X, data.y, space=space, **draw)
+    lists = {name: values.tolist() for name, values in space.items()}
+    _, same = cqrf.tune(start(n_estimators=10), data.X, data.y, space=lists, **draw)
+    assert [row["skill"] for row in trials] == [row["skill"] for row in same]
+    assert {type(row["min_samples_leaf"]) for row in trials} == {int}
 
 
 def test_progress_and_defaults(capsys):
@@ -162,3 +257,11 @@ def test_mistakes_are_named():
         cqrf.tune(None, data.X, data.y, space={"criterion": "logrank"})
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         cqrf.tune(None, data.X, data.y, quantiles=[0.0])
+    with pytest.raises(ValueError, match="target y is None"):
+        cqrf.tune(None, data.X, None)
+    with pytest.raises(ValueError, match="or None for the defaults; found Random"):
+        cqrf.tune(RandomForestRegressor(), data.X, data.y)
+    with pytest.raises(ValueError, match=r"space=\['max_depth'\] must be a dict"):
+        cqrf.tune(None, data.X, data.y, space=["max_depth"])
+    with pytest.raises(ValueError, match="must be a list"):
+        cqrf.tune(None, data.X, data.y, space={"max_depth": np.array(3)})

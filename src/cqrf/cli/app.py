@@ -130,6 +130,9 @@ def tune(
     ignore: Ignore = None,
     category: Category = None,
     trials: Annotated[int, typer.Option(help="Settings to try.")] = 27,
+    quantiles: Annotated[
+        str, typer.Option("--quantiles", "-q", help="Levels to judge by, as in .25,.5,.75.")
+    ] = ".25,.5,.75",
     trees: Trees = 500,
     seed: Seed = 0,
     settings: Set = None,
@@ -146,7 +149,8 @@ def tune(
         lists = tuple(ignore or ()), tuple(category or ())
         roles = Roles(time, event, event_value, entry, weight, groups, *lists)
         chosen = _forest_settings(trees, seed, jobs) | parse_settings(settings or [])
-        tune_file(data, roles, out, chosen, n_trials=trials, as_json=as_json)
+        levels = _numbers("--quantiles", quantiles)
+        tune_file(data, roles, out, chosen, n_trials=trials, quantiles=levels, as_json=as_json)
 
 
 @app.command()

@@ -31,7 +31,14 @@ def fit_file(
 
 
 def tune_file(
-    path: str, roles: Roles, out: Path, settings: dict[str, Any], *, n_trials: int, as_json: bool
+    path: str,
+    roles: Roles,
+    out: Path,
+    settings: dict[str, Any],
+    *,
+    n_trials: int,
+    quantiles: list[float],
+    as_json: bool,
 ) -> None:
     """The same with the settings that do best out of bag."""
     from cqrf import tune
@@ -44,6 +51,7 @@ def tune_file(
         learning.X,
         learning.y,
         n_trials=n_trials,
+        quantiles=quantiles,
         sample_weight=learning.weight,
         groups=learning.groups,
         random_state=settings["random_state"],
