@@ -168,6 +168,53 @@ def test_out_of_bag_a_forest_is_calibrated_in_bag_it_is_not():
     assert assess_calibration(honest, fresh.X, fresh.y).distance < 0.05
 
 
+def die(rng, n, n_faces, censoring):
+    """Throws of a die, seen up to (from, under left censoring) an independent throw."""
+    latent = rng.integers(1, n_faces + 1, n).astype(float)
+    c = rng.integers(-n_faces, 2 * n_faces, n).astype(float)
+    if censoring == "right":
+        return censored(np.minimum(latent, np.abs(c) + 1), latent <= np.abs(c) + 1)
+    return censored(np.maximum(latent, c), latent >= c)
+
+
+@pytest.mark.parametrize("censoring", ["right", "left"])
+@pytest.mark.parametrize("n_faces", [3, 10])
+def test_a_right_model_of_shared_times_is_calibrated(n_faces, censoring):
+    """The curve of all rows is right for a die, whose F jumps at every face."""
+    rng = np.random.default_rng(0)
+    everyone = {"n_estimators": 1, "min_samples_split": 10**6, "honest": False}
+    forest = CensoredQuantileForest(**everyone, max_samples=None, censoring=censoring)
+    forest.fit(np.zeros((20_000, 1)), die(rng, 20_000, n_faces, censoring))
+    found = [
+        assess_calibration(forest, np.zeros((1000, 1)), die(rng, 1000, n_faces, censoring))
+        for _ in range(30)
+    ]
+    assert np.mean([each.distance for each in found]) < 0.02
+    assert np.mean([each.p_value < 0.05 for each in found]) < 0.15
+    wrong = die(rng, 1000, n_faces, censoring)
+    wrong["time"] = np.ceil(wrong["time"] / 2)
+    assert assess_calibration(forest, np.zeros((1000, 1)), wrong).p_value < 1e-6
+
+
+def test_unequal_weights_count_as_their_effective_number():
+    """Of tests at 5 % as many reject, of 95 % bands as many cover, as with equal weights."""
+    rng = np.random.default_rng(0)
+    everyone = {"n_estimators": 1, "min_samples_split": 10**6, "honest": False}
+    forest = CensoredQuantileForest(**everyone, max_samples=None)
+    forest.fit(np.zeros((30_000, 1)), rng.exponential(size=30_000))
+    rejected, covered, n_repeats = 0, 0, 150
+    for _ in range(n_repeats):
+        weight = np.exp(rng.normal(size=300))
+        found = assess_calibration(
+            forest, np.zeros((300, 1)), rng.exponential(size=300), sample_weight=weight
+        )
+        assert found.bins.sum() == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+        rejected += found.p_value < 0.05
+        covered += found.lower[49] <= 0.5 <= found.upper[49]
+    assert rejected / n_repeats < 0.12
+    assert 0.89 < covered / n_repeats < 0.995
+
+
 def test_left_censoring_is_the_mirrored_problem():
     data, test = make_aft(300, 3, random_state=0), make_aft(300, 3, random_state=1)
     right = CensoredQuantileForest(n_estimators=50, random_state=0).fit(data.X, data.y)

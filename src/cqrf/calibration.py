@@ -1,9 +1,11 @@
 """Calibration: whether events come below the predicted levels as often as they should.
 
-Where the predicted distribution F(.|x) is right, U = F(T|x) is uniform. A censored time gives a
-censored U, so the distribution of U is estimated by Kaplan-Meier: its value at p is the share of
-events below the predicted p-quantile, to be compared with p. An event after the last step of a
-curve that does not come down to 0 is censored there: the forest says no more of it.
+Where the predicted distribution F(.|x) is right, U = F(T|x) is uniform. Where F jumps at T, as it
+does at times that many rows share, a random point between F(T-|x) and F(T|x) is uniform and stands
+for it. A censored time gives a censored U, so the distribution of U is estimated by Kaplan-Meier:
+its value at p is the share of events below the predicted p-quantile, to be compared with p. An event
+after the last step of a curve that does not come down to 0 is censored there: the forest says no
+more of it.
 """
 
 from __future__ import annotations
@@ -42,9 +44,11 @@ class Calibration:
         Mean absolute difference of the two over the levels that are seen; 0 is perfect.
     bins : ndarray
         Rows in equal bins of the predicted probability, censored ones spread over the bins
-        they may belong to (D-calibration). Equal counts are perfect.
+        they may belong to (D-calibration). Equal counts are perfect. Rows of unequal weight count
+        as their effective number, (sum w)^2 / sum w^2.
     p_value : float
-        Of the hypothesis that the bins are equal. Small: not calibrated.
+        Of the hypothesis that the bins are equal. Small: not calibrated. Large says less: under
+        censoring, and still more out of bag, it is larger than it should be.
     """
 
     levels: NDArray[np.float64]
@@ -72,7 +76,9 @@ def assess_calibration(
     forest : CensoredQuantileForest
         A fitted forest.
     X, y : optional
-        Test rows. Without them: the training rows, each out of bag.
+        Test rows. Without them: the training rows, each out of bag. These rank one another, so
+        that their levels come out nearly even by themselves: what is out of bag shows whether
+        levels are wrong somewhere in the middle of the table, rows held out are a test.
     sample_weight : array-like, optional
         Weights of the test rows; only ratios matter.
     confidence : float, default=0.95
@@ -123,7 +129,7 @@ def assess_calibration(
     weight = weight[kept]
     return compare(
         transformed.take(kept),
-        weight / weight.mean(),
+        weight * weight.sum() / (weight**2).sum(),  # adds up to the effective number of rows
         from_left=model.censoring == "left",
         confidence=read_fraction("confidence", confidence, 0.0, 1.0),
         n_bins=read_count("n_bins", n_bins, 2),
@@ -133,6 +139,8 @@ def assess_calibration(
 def transform(curves: StepCurves, target: Target, censoring: str = "right") -> Target:
     """U = F(Y|x) of each row as a right-censored time; under left censoring 1 - U."""
     survival = curves.each(target.time)
+    before = curves.each(np.nextafter(target.time, -np.inf))
+    within = survival + np.random.default_rng(0).random(len(survival)) * (before - survival)
     first, last = curves.offsets[:-1], curves.offsets[1:] - 1
     some = last >= first
     event = target.event & some
@@ -140,10 +148,10 @@ def transform(curves: StepCurves, target: Target, censoring: str = "right") -> T
         beyond = target.time[some] > curves.times[last[some]]
         event[some] &= ~(beyond & (curves.values[last[some]] > 0))
         entry = None if target.entry is None else 1.0 - curves.each(target.entry)
-        return Target(1.0 - survival, event, entry)
+        return Target(1.0 - np.where(event, within, survival), event, entry)
     beyond = target.time[some] < curves.times[first[some]]
     event[some] &= ~(beyond & (curves.initial[some] < 1))
-    return Target(survival, event)
+    return Target(np.where(event, within, before), event)
 
 
 def compare(
