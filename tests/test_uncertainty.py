@@ -236,6 +236,9 @@ def test_mistakes_at_predict(bagged):
     dishonest = CensoredQuantileForest(n_estimators=4, bag_size=2, honest=False)
     with pytest.raises(ValueError, match="honest=True"):
         dishonest.fit(data.X, data.y).survival_standard_error(data.X, [1.0])
+    repeated = CensoredQuantileForest(n_estimators=4, bag_size=2, bootstrap=True)
+    with pytest.raises(ValueError, match="bootstrap=False"):
+        repeated.fit(data.X, data.y).survival_standard_error(data.X, [1.0])
     two = CensoredQuantileForest(n_estimators=4, bag_size=2)
     with pytest.raises(ValueError, match="at least 20 rows or groups; found 2"):
         two.fit(data.X, data.y, groups=np.arange(200) % 2).survival_standard_error(data.X, [1.0])

@@ -166,6 +166,8 @@ class Model:
             )
         if not self.sampling.honest:
             raise ValueError("standard errors need honest trees: fit with honest=True.")
+        if self.sampling.bootstrap:  # with repeated rows they come out a third too large
+            raise ValueError("standard errors need each row drawn once: fit with bootstrap=False.")
         if len(self.forest.roots) < 2 * self.sampling.bag_size:
             raise ValueError("standard errors need at least two bags: more n_estimators.")
         if self.sampling.n_units < FEWEST_UNITS:
