@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -59,6 +59,7 @@ def test_edges_between_all_values_tell_them(values, unit):
     np.testing.assert_allclose(found, values, atol=1e-9)
 
 
+@example([0.0, 1e-302, 1e-101, 1e-76], 4)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=60, unique=True), st.integers(2, 10))
 def test_every_bin_holds_the_value_it_is_given(values, max_bins):
     edges = column_edges(np.array(values), max_bins)

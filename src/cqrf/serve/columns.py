@@ -179,7 +179,7 @@ def find_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(edges) == 1:
         return np.array([edges[0] - 0.5, edges[0] + 0.5])
     values = spread_evenly(edges) if is_regular(edges) else reflect(edges)
-    if values is not None:
+    if values is not None and are_in_bins(values, edges):
         return values
     between = edges[:-1] / 2 + edges[1:] / 2
     first, last = edges[1] - edges[0], edges[-1] - edges[-2]
