@@ -43,7 +43,8 @@ def forest(data):
 
 
 def small(**settings):
-    return CensoredQuantileForest(**{"n_estimators": 20, "random_state": 0, **settings})
+    few = {"n_estimators": 20, "max_samples": 0.5, "random_state": 0}
+    return CensoredQuantileForest(**{**few, **settings})
 
 
 @parametrize_with_checks([CensoredQuantileForest()])

@@ -34,7 +34,8 @@ def close_figures():
 
 
 def grow(X, y, **settings):
-    return CensoredQuantileForest(**{"n_estimators": 30, "random_state": 0, **settings}).fit(X, y)
+    few = {"n_estimators": 30, "max_samples": 0.5, "random_state": 0}
+    return CensoredQuantileForest(**{**few, **settings}).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -413,14 +414,15 @@ def test_partial_dependence_plot_of_a_category_has_a_mark_a_level(framed):
 
 
 def test_node_size_plot_shows_the_skill_of_each_size_and_of_the_forest(data):
-    forest = CensoredQuantileForest(n_estimators=20, min_samples_leaf=7, random_state=3)
+    few = {"n_estimators": 20, "max_samples": 0.5, "random_state": 3}
+    forest = CensoredQuantileForest(min_samples_leaf=7, **few)
     _, own = plt.subplots()
     ax = plot_node_sizes(forest, data.X, data.y, [20, 2], own)
     assert ax is own
     curve, mark = ax.lines
 
     def skill(**settings):
-        return grow(data.X, data.y, **{"n_estimators": 20, "random_state": 3, **settings})
+        return grow(data.X, data.y, **few, **settings)
 
     expected = [
         skill(min_samples_leaf=size, min_samples_split=2 * size + 1).score_oob() for size in (2, 20)

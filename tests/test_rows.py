@@ -15,7 +15,8 @@ LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
 def small(**settings):
-    return CensoredQuantileForest(**{"n_estimators": 30, "random_state": 0, **settings})
+    few = {"n_estimators": 30, "max_samples": 0.5, "random_state": 0}
+    return CensoredQuantileForest(**{**few, **settings})
 
 
 @pytest.fixture(scope="module")

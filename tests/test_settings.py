@@ -191,7 +191,17 @@ def test_a_tree_draws_all_a_count_or_a_share(max_samples, size, bootstrap):
 
 @pytest.mark.parametrize(
     ("n", "size"),
-    [(1, 1), (2, 2), (5, 4), (418, 334), (1000, 800), (1500, 800), (1602, 801), (10**6, 500_000)],
+    [
+        (1, 1),
+        (2, 1),
+        (49, 24),
+        (50, 40),
+        (418, 334),
+        (1000, 800),
+        (1500, 800),
+        (1602, 801),
+        (10**6, 500_000),
+    ],
 )
 def test_by_default_a_tree_draws_most_rows_of_a_small_table_and_half_of_a_large_one(n, size):
     auto = CensoredQuantileForest().max_samples

@@ -49,8 +49,9 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     honest : bool, default=True
         Whether one half of a tree's rows chooses the splits and the other fills the leaves.
     max_samples : float, int, None or "auto", default="auto"
-        Rows a tree draws: a fraction, a count, or as many as there are (None). ``"auto"``: four
-        fifths of the rows up to 800 of them, and at least half; with a ``bag_size``, half.
+        Rows a tree draws: a fraction, a count, or as many as there are (None). ``"auto"``: half,
+        but four fifths of 50 to 1000 rows, and 800 of more until half is more than that; half
+        also with a ``bag_size``.
     bootstrap : bool, default=False
         Whether rows are drawn with replacement.
     max_features : float, int, "sqrt", "log2" or None, default=None

@@ -227,7 +227,8 @@ def grow_drawn(
         first_subset,
         gains,
     )
-    nodes, subsets = scratch.nodes[: first_node[-1]], scratch.subsets[: first_subset[-1]]
+    nodes = scratch.nodes[: first_node[-1]]
+    subsets = scratch.subsets[: first_subset[-1]].copy()  # a part would keep the whole
     return settle_trees(
         rows, honest, ranks, starts, nodes, first_node, subsets, first_subset
     ), gains

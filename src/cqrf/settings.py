@@ -34,10 +34,10 @@ CRITERIA = {
 # three disjoint classes are what the generalized random forest uses.
 SPLIT_QUANTILES = {"censored_quantile": (0.1, 0.3, 0.5, 0.7, 0.9), "quantile": (0.1, 0.5, 0.9)}
 UNLIMITED = np.iinfo(np.int32).max
-# What a tree draws by default: a large share of a small table, of which a quarter is too little to
-# find splits in, and half of a large one. The theory of these forests, too, lets the share fall as
-# rows become many.
-LARGE_SHARE, SMALL_SHARE, LARGE_SHARE_UP_TO = 0.8, 0.5, 800
+# What a tree draws by default: half of the rows, but of some hundred rows, of which a quarter is
+# too little to find splits in, most. The theory of these forests, too, lets the share fall as rows
+# become many. Of fewer than FEW_ROWS no tree is worth much: half of them stay out of bag.
+SHARE, LARGE_SHARE, LARGE_SHARE_UP_TO, FEW_ROWS = 0.5, 0.8, 800, 50
 
 
 class Plan(NamedTuple):
@@ -104,8 +104,10 @@ def _read_sample_size(
     if max_samples is None:
         return n_units
     if isinstance(max_samples, str) and max_samples == "auto":
-        large = 0 if bag_size > 1 else min(LARGE_SHARE_UP_TO, round(LARGE_SHARE * n_units))
-        return max(1, large, round(SMALL_SHARE * n_units))
+        size = max(1, round(SHARE * n_units))
+        if bag_size > 1 or n_units < FEW_ROWS:
+            return size
+        return max(size, min(LARGE_SHARE_UP_TO, round(LARGE_SHARE * n_units)))
     if is_count(max_samples):
         size = read_count("max_samples", max_samples, 1)
         if size > n_units and not bootstrap:

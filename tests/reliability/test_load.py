@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
-from cqrf.forest import Forest, _starts_of_sizes
+from cqrf.forest import Forest, _starts
 from cqrf.growing.tree import LEAF
 from cqrf.model import check_n_rows
 from cqrf.weights import forest_weights
@@ -174,7 +174,7 @@ def test_leaves_beyond_2_to_the_31_rows_are_read(tmp_path):
 
 def test_nodes_and_leaves_are_numbered_beyond_2_to_the_31():
     sizes = np.array([2**31 - 1, 2**31 - 1, 3], np.int32)
-    assert _starts_of_sizes(sizes).tolist() == [0, 2**31 - 1, 2**32 - 2, 2**32 + 1]
+    assert _starts(sizes).tolist() == [0, 2**31 - 1, 2**32 - 2, 2**32 + 1]
 
 
 def test_more_rows_than_a_rank_can_number_are_refused():

@@ -13,4 +13,5 @@ def pbc():
 
 @pytest.fixture(scope="session")
 def forest(pbc):
-    return CensoredQuantileForest(n_estimators=60, random_state=0).fit(pbc.X, pbc.y)
+    few = CensoredQuantileForest(n_estimators=60, max_samples=0.5, random_state=0)
+    return few.fit(pbc.X, pbc.y)

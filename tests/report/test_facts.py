@@ -307,7 +307,7 @@ def test_what_cannot_be_computed_says_why():
 def test_weights_of_the_fit_count_out_of_bag(weights):
     X, y, _, _ = make_aft(100, 2, random_state=0)
     weight = None if weights is None else np.linspace(0.5, 2, 100)
-    forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y, weight)
+    forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(X, y, weight)
     measures = gather(forest, X, y)["quality"]["measures"]
     close(measures[0]["forest"], forest.score_oob())
     mean = forest.predict_survival_oob().restricted_mean(y["time"].max())
@@ -318,7 +318,9 @@ def test_rows_are_put_in_order_where_every_median_is_hidden():
     X, y, _, _ = make_aft(400, 2, random_state=0)
     early = y["time"] < np.quantile(y["time"], 0.2)
     y = censored(np.minimum(y["time"], np.quantile(y["time"], 0.2)), y["event"] & early)
-    forest = CensoredQuantileForest(n_estimators=30, min_samples_leaf=20, random_state=0).fit(X, y)
+    forest = CensoredQuantileForest(
+        n_estimators=30, max_samples=0.5, min_samples_leaf=20, random_state=0
+    ).fit(X, y)
     assert np.isnan(forest.predict_oob(0.5, unidentified="nan")).all()
     measures = gather(forest, X, y)["quality"]["measures"]
     assert number(measures[1]["forest"]) > 0.8

@@ -32,6 +32,7 @@ def as_grf(criterion, **settings):
         criterion=criterion,
         n_estimators=30,
         random_state=3,
+        max_samples=0.5,
         min_samples_leaf=1,
         min_samples_split=21,
         **settings,
