@@ -3,9 +3,9 @@
 Where the predicted distribution F(.|x) is right, U = F(T|x) is uniform. Where F jumps at T, as it
 does at times that many rows share, a random point between F(T-|x) and F(T|x) is uniform and stands
 for it. A censored time gives a censored U, so the distribution of U is estimated by Kaplan-Meier:
-its value at p is the share of events below the predicted p-quantile, to be compared with p. An event
-after the last step of a curve that does not come down to 0 is censored there: the forest says no
-more of it.
+its value at p is the share of events below the predicted p-quantile, to be compared with p. An
+event after the last step of a curve that does not come down to 0 is censored there: the forest says
+no more of it.
 """
 
 from __future__ import annotations

@@ -105,6 +105,8 @@ class Folder:
         """Run what is missing, unit by unit; each is in the file when it is yielded."""
         self.path.mkdir(parents=True, exist_ok=True)
         results = self.results(experiment.name)
+        if not len(results):  # its file was removed, to be made anew
+            self.record["seconds"].pop(experiment.name, None)
         for unit in self.missing_units(experiment):
             began = time.perf_counter()
             results = Results(results.rows + experiment.run_unit(self.study, unit))
