@@ -107,6 +107,18 @@ def test_left_censoring_mirrors_right():
         assert left[name] == pytest.approx(right[name], rel=1e-6), name
 
 
+def test_the_brier_score_is_known_where_most_rows_end_with_the_study():
+    rng = np.random.default_rng(0)
+    X, time = rng.normal(size=(400, 2)), rng.exponential(120, 400)
+    forest = fit(X, censored(np.minimum(time, 5), time <= 5))
+    found = evaluate(forest, X, censored(np.minimum(time, 5), time <= 5))
+    times = np.linspace(*np.quantile(np.append(time[time < 5], 5), [0.1, 0.9]), 50)
+    # Nobody is censored before the end: whether T > t is known of every row.
+    squared = ((time[:, np.newaxis] > times) - forest.predict_survival(X, times)) ** 2
+    expected = np.trapezoid(squared.mean(axis=0), times) / np.ptp(times)
+    assert found["integrated_brier_score"] == pytest.approx(expected)
+
+
 def test_what_these_rows_cannot_tell_is_nan():
     X, y = make_table()
     forest = fit(X, y)

@@ -53,6 +53,32 @@ def test_quantile_loss_is_elementwise_and_broadcasts_over_levels():
     assert_allclose(both, [[0.1, 0.9], [0.9, 0.1], [0.0, 0.0]])
 
 
+def test_times_run_along_the_rows_also_where_there_are_as_many_levels():
+    time, levels = [1.0, 2.0], [0.1, 0.9]
+    predicted = [[1.0, 4.0], [1.5, 2.0]]
+    expected = [
+        [check_loss(t, q, tau) for q, tau in zip(row, levels, strict=True)]
+        for t, row in zip(time, predicted, strict=True)
+    ]
+    assert_allclose(quantile_loss(time, predicted, levels), expected)
+    assert_allclose(quantile_loss(2.0, predicted[1], levels), expected[1])
+
+
+@pytest.mark.parametrize(
+    ("time", "predicted", "levels", "said"),
+    [
+        ([1.0], [2.0], 5, "strictly between 0 and 1; found 5"),
+        ([1.0], [2.0], np.nan, "strictly between 0 and 1"),
+        ([1.0, 2.0], [1.0, 2.0], [0.1, 0.9], "a column for each of the 2 levels"),
+        ([1.0, 2.0], np.ones((2, 3)), [0.1, 0.9], r"predicted has shape \(2, 3\)"),
+        ([[1.0], [2.0]], [1.0, 2.0], 0.5, r"time \(2, 1\)"),
+    ],
+)
+def test_losses_of_levels_or_shapes_that_make_no_sense_are_refused(time, predicted, levels, said):
+    with pytest.raises(ValueError, match=said):
+        quantile_loss(time, predicted, levels)
+
+
 @pytest.mark.parametrize("levels", [0.3, [0.1, 0.5, 0.9]])
 def test_the_mean_of_weighted_quantile_losses_is_the_weighted_mean(levels):
     rng = np.random.default_rng(3)

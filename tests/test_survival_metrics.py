@@ -1,12 +1,16 @@
 """Scores of curves: against plain loops, scikit-survival, and what they mean without censoring."""
 
+import pickle
+
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn import clone, config_context
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sksurv.metrics import brier_score as their_brier_score
-from sksurv.metrics import concordance_index_ipcw
+from sksurv.metrics import concordance_index_censored, concordance_index_ipcw
 from sksurv.metrics import integrated_brier_score as their_integrated_brier_score
 from sksurv.util import Surv
 
@@ -179,6 +183,29 @@ def test_without_censoring_crps_is_the_usual_one():
     assert crps(target, target, curves_of(curves)) == pytest.approx(np.mean(expected), abs=1e-12)
 
 
+def test_where_a_curve_that_never_ends_has_its_steps_does_not_matter():
+    """Without a horizon it is judged up to the last time of all rows that count."""
+    train, test = censored([1.0, 4.0], [1, 1]), censored([1.0, 2.0], [1, 1])
+    half = curves_of([([1.0], [0.5])] * 2)
+    late = curves_of([([1.0, 100.0], [0.5, 0.5 - 1e-9]), ([1.0], [0.5])])
+    expected = (0.25 * 3 + 0.25 * 3) / 2  # (1(T > t) - .5)^2 from 1 to 4
+    assert crps(train, test, half) == pytest.approx(expected, abs=1e-12)
+    assert crps(train, test, late) == pytest.approx(expected, abs=1e-12)
+    assert crps(train, test, half, train_weight=[1, 0]) == pytest.approx(0.25, abs=1e-12)
+    far = censored([1.0, 2.0, 50.0], [1, 1, 1])
+    three = curves_of([([1.0], [0.5])] * 3)
+    weighted = crps(train, far, three, sample_weight=[1, 1, 0])
+    assert weighted == pytest.approx(expected, abs=1e-12)
+    # One curve has its end at 100, and is judged up to there: (.5^2 x 99 + .5^2 x 3) / 2.
+    ends = curves_of([([1.0, 100.0], [0.5, 0.0]), ([1.0], [0.5])])
+    assert crps(train, test, ends) == pytest.approx(0.25 * (99 + 3) / 2, abs=1e-12)
+    turned = [censored(-y["time"], y["event"]) for y in (train, test)]
+    for curves in (late, ends):
+        assert crps(*turned, mirrored(curves), censoring="left") == pytest.approx(
+            crps(train, test, curves), abs=1e-12
+        )
+
+
 def mirrored(curves):
     """Curves of -T: P(-T > t) = 1 - P(T >= -t)."""
     parts = []
@@ -286,6 +313,24 @@ def test_test_times_beyond_all_training_times_are_no_error(data, forest):
     assert integrated == pytest.approx(scores[:2].mean(), abs=1e-12)
 
 
+def test_test_times_that_all_lie_beyond_the_horizon_are_no_error(data, forest):
+    train, test = data
+    y = censored(train.y["time"].max() + 1 + test.y["time"], test.y["event"])
+    curve = uncensored_until(read_target(train.y))
+    horizon = curve.times[curve.values < FLOOR][0]
+    # All rows wait at the horizon: nothing is lost before it but what was predicted there.
+    missed = horizon - np.minimum(forest.predict(test.X, 0.5, unidentified="clip"), horizon)
+    scorer = make_scorer("quantile_loss", quantiles=0.5)
+    assert scorer(forest, test.X, y) == pytest.approx(-missed.mean() / 2)
+    assert np.isfinite(make_scorer("crps")(forest, test.X, y))
+    assert 0 < make_scorer("concordance")(forest, test.X, y) < 1
+    with pytest.warns(UserWarning, match="no event that begins a pair comes before the horizon"):
+        assert np.isnan(make_scorer("uno_concordance")(forest, test.X, y))
+    for times in (None, [horizon, horizon + 1], [horizon / 2, horizon]):
+        with pytest.warns(UserWarning, match="times lie beyond the horizon .* is NaN"):
+            assert np.isnan(make_scorer("brier", times=times)(forest, test.X, y))
+
+
 def test_the_censoring_of_each_row_corrects_what_kaplan_meier_cannot():
     """Predictions that are wrong where most rows are censored: only the true G gives them back.
 
@@ -323,6 +368,99 @@ def test_scorers_work_in_cross_validation(data, metric):
     assert search.best_params_ == {"censoredquantileforest__min_samples_leaf": 5}
 
 
+@pytest.fixture(scope="module")
+def study():
+    """A forest, X and y where a study ends before 15 % of rows have had their event."""
+    X, y, latent, _ = make_aft(600, 2, censoring_rate=0.0, random_state=0)
+    end = np.quantile(latent, 0.15)
+    y = censored(np.minimum(latent, end), latent < end)
+    forest = CensoredQuantileForest(n_estimators=40, random_state=0).fit(X[:300], y[:300])
+    return forest, X, y
+
+
+def test_concordance_scorers_rank_by_the_mean_where_the_median_is_hidden(study):
+    forest, X, y = study
+    train, X, y = y[:300], X[300:], y[300:]
+    mean = forest.predict_mean(X)
+    found = make_scorer("concordance")(forest, X, y)
+    theirs = concordance_index_censored(y["event"], y["time"], -mean, tied_tol=0)[0]
+    assert found == pytest.approx(theirs, abs=1e-12)
+    end = y["time"].max()
+    uno = make_scorer("uno_concordance")(forest, X, y)
+    theirs = concordance_index_ipcw(surv(train), surv(y), -mean, tau=end, tied_tol=0)[0]
+    assert uno == pytest.approx(theirs, abs=1e-10)
+    median = forest.predict(X, 0.5, unidentified="clip")
+    by_median = make_scorer("concordance", quantile=0.5)(forest, X, y)
+    assert by_median == concordance_index(y, median)
+    assert found > by_median + 0.1
+
+
+def test_the_brier_scorer_takes_distinct_times_where_most_rows_end_with_the_study(study):
+    forest, X, y = study
+    time, end = y["time"][300:], y["time"].max()
+    few = np.r_[np.flatnonzero(time < end)[:3], np.flatnonzero(time == end)]
+    X, y, time = X[300:][few], y[300:][few], time[few]
+    times = np.linspace(*np.quantile([*np.sort(time)[:3], end], [0.1, 0.9]), 50)
+    squared = ((time[:, np.newaxis] > times) - forest.predict_survival(X, times)) ** 2
+    expected = np.trapezoid(squared.mean(axis=0), times) / np.ptp(times)
+    assert make_scorer("brier")(forest, X, y) == pytest.approx(-expected)
+    with pytest.warns(UserWarning, match="1 of 1 times lie beyond the horizon"):
+        assert np.isnan(make_scorer("brier")(forest, X[3:], y[3:]))
+    with pytest.warns(UserWarning, match="the test times are all 0.5: with no range"):
+        assert np.isnan(make_scorer("brier")(forest, X[:2], censored([0.5, 0.5], [1, 0])))
+
+
+def weigh(train):
+    """Weights that make the fit, or the score, another one."""
+    return np.where(train.X[:, 0] > 1, 3.0, 0.5)
+
+
+def test_weights_are_routed_to_the_scorers_that_ask_for_them(data):
+    train, _ = data
+    weight, folds = weigh(train), KFold(3)
+    forest = CensoredQuantileForest(n_estimators=10, random_state=0)
+    expected = {"weighted": [], "plain": []}
+    for rows, held in folds.split(train.X):
+        curves = forest.fit(train.X[rows], train.y[rows]).predict_survival(train.X[held])
+        for name, w in (("weighted", weight[held]), ("plain", None)):
+            score = -crps(train.y[rows], train.y[held], curves, sample_weight=w)
+            expected[name].append(score)
+    assert not np.allclose(expected["weighted"], expected["plain"])
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(MinMaxScaler(), forest.set_fit_request(sample_weight=False))
+        asks = make_scorer("crps").set_score_request(sample_weight=True)
+        scorers = {
+            "weighted": pickle.loads(pickle.dumps(clone(asks))),
+            "plain": make_scorer("crps").set_score_request(sample_weight=False),
+        }
+        given = {"cv": folds, "params": {"sample_weight": weight}}
+        for estimator in (forest, pipeline):
+            found = cross_validate(estimator, train.X, train.y, scoring=scorers, **given)
+            for name in scorers:
+                np.testing.assert_allclose(found[f"test_{name}"], expected[name], rtol=1e-9)
+        search = GridSearchCV(forest, {"min_samples_leaf": [5]}, scoring=asks, cv=folds)
+        found = clone(search).fit(train.X, train.y, sample_weight=weight).cv_results_
+        assert found["mean_test_score"] == pytest.approx(np.mean(expected["weighted"]), rel=1e-9)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            cross_val_score(forest, train.X, train.y, scoring=make_scorer("crps"), **given)
+
+
+def test_a_search_by_several_scorers_takes_weights_without_routing(data):
+    train, _ = data
+    search = GridSearchCV(
+        CensoredQuantileForest(n_estimators=10, random_state=0),
+        {"min_samples_leaf": [5]},
+        scoring={metric: make_scorer(metric) for metric in ("crps", "concordance")},
+        refit="crps",
+        cv=2,
+        error_score="raise",
+    )
+    weighted = search.fit(train.X, train.y, sample_weight=weigh(train)).cv_results_
+    plain = clone(search).fit(train.X, train.y).cv_results_
+    for name in ("mean_test_crps", "mean_test_concordance"):
+        assert weighted[name] != plain[name]
+
+
 def test_a_single_level_gives_a_number(data, forest):
     train, test = data
     predicted = forest.predict(test.X, 0.5, unidentified="clip")
@@ -347,7 +485,7 @@ def test_scorers_take_options_and_name_what_they_do_not_know(data, forest):
         )
     )
     assert own != make_scorer("crps")(forest, test.X, test.y)
-    with pytest.raises(ValueError, match="metric='r2' must be one of 'quantile_loss'"):
+    with pytest.raises(ValueError, match="metric='r2' is unknown; choose one of quantile_loss"):
         make_scorer("r2")
 
 
@@ -368,6 +506,12 @@ def test_scorers_take_options_and_name_what_they_do_not_know(data, forest):
             lambda y, c: make_scorer("crps")(StandardScaler().fit([[1.0]]), [[1.0]], y),
             "need a Cens",
         ),
+        (lambda y, c: make_scorer(["crps"]), r"metric=\['crps'\] is unknown"),
+        (lambda y, c: brier_score(y, y, np.ones((5, 1)), [np.nan]), "times must be .* without NaN"),
+        (lambda y, c: brier_score(y, y, np.ones((5, 1)), [[1.0]]), "times must be a list"),
+        (lambda y, c: concordance_index(y, y.time, horizon=np.nan), "horizon=nan must be"),
+        (lambda y, c: concordance_index(y, y.time, train_weight=np.ones(5)), "y_train, which is m"),
+        (lambda y, c: integrated_brier_score(y, y, np.ones((5, 50))), "must be step curves"),
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 1)), [1.0]), "at least two"),
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 2)), [2.0, 1.0]), "ascending"),
         (lambda y, c: censored_quantile_loss(y, y, np.ones((5, 2)), [0.5]), r"shape \(5, 2\)"),

@@ -20,9 +20,6 @@ from cqrf.metrics import (
 )
 from cqrf.target import read_target
 
-BRIER_RANGE = (0.1, 0.9)  # of the times of the rows judged
-BRIER_TIMES = 50
-
 
 def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> dict[str, float]:
     """Skill, concordance, Brier score, CRPS, quantile losses and calibration of a forest.
@@ -40,7 +37,7 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
     -------
     dict of float
         ``rows``; ``skill`` over Kaplan-Meier; ``concordance`` (Harrell's, of the restricted
-        mean); ``integrated_brier_score`` between the 10th and the 90th percentile of the times;
+        mean); ``integrated_brier_score`` over its usual range of times;
         ``crps`` and ``loss_0.25``, ``loss_0.5``, ``loss_0.75``, in units of time;
         ``calibration_distance`` and ``calibration_p_value``. A measure that these rows cannot
         give is NaN.
@@ -67,10 +64,8 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
     assert isinstance(curves, StepCurves)
     side = model.censoring
     options["sample_weight"] = weight
-    first, last = np.quantile(test.time[weight > 0], BRIER_RANGE)
-    times = np.linspace(first, last, BRIER_TIMES)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of times beyond the horizon, left out
+        warnings.simplefilter("ignore", UserWarning)  # of what lies beyond the horizon
         measured = {
             "rows": float((weight > 0).sum()),
             "skill": skill,
@@ -81,9 +76,7 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
                 censoring=side,
                 sample_weight=weight,
             ),
-            "integrated_brier_score": _known(
-                integrated_brier_score, test, test, curves, times, **options
-            ),
+            "integrated_brier_score": _known(integrated_brier_score, test, test, curves, **options),
             "crps": _known(crps, test, test, curves, **options),
         }
         losses = censored_quantile_loss(test, test, predicted, SCORE_QUANTILES, **options)

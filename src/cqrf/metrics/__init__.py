@@ -5,7 +5,7 @@ it be known, G, the survival of the censoring time: by Kaplan-Meier on the train
 given for each row. Nothing is asked beyond the *horizon*, the last time at which Kaplan-Meier's G
 is at least ``FLOOR``, and a smaller G counts as that: no row counts for more than 1 / FLOOR rows.
 Test times beyond the horizon, or beyond every training time, are rows known to be still at risk
-there; they raise nothing.
+there; they raise nothing. What cannot be said before the horizon is NaN, with a warning.
 """
 
 from cqrf.metrics.censoring import FLOOR, censoring_target

@@ -82,6 +82,8 @@ class Seen:
     sample_weight: NDArray[np.float64]
     """Sums to 1."""
     horizon: float
+    last: float
+    """Last time of the training and test rows that count."""
     marginal: StepCurve
     own: StepCurves | None
     censoring: str
@@ -135,18 +137,21 @@ def see(
     read_choice("censoring", censoring, ("right", "left"))
     train, test = (y if isinstance(y, Target) else read_target(y) for y in (y_train, y_test))
     n = len(test.time)
+    time, train_time = oriented(test.time, censoring), oriented(train.time, censoring)
     if censoring_survival is not None:
         check_curves("censoring_survival", censoring_survival, n)
     if train_weight is not None:
         train_weight = read_sample_weight(train_weight, len(train.time), "train_weight")
+        train_time = train_time[train_weight > 0]
     curve = uncensored_until(train, censoring=censoring, train_weight=train_weight)
     too_rare = np.flatnonzero(curve.values < FLOOR)
     weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
     return Seen(
-        time=oriented(test.time, censoring),
+        time=time,
         event=test.event,
         sample_weight=weight / weight.sum(),
         horizon=float(curve.times[too_rare[0]]) if len(too_rare) else np.inf,
+        last=float(max(train_time.max(), time[weight > 0].max())),
         marginal=curve,
         own=censoring_survival,
         censoring=censoring,

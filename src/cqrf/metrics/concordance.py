@@ -8,12 +8,13 @@ Harrell's index counts all pairs alike, so it depends on the censoring; Uno's we
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.arguments import read_choice
+from cqrf.arguments import read_choice, read_fraction
 from cqrf.kernel import kernel
 from cqrf.metrics.censoring import see
 from cqrf.target import Target, oriented, rank_target, read_sample_weight, read_target
@@ -31,6 +32,8 @@ def concordance_index(
 ) -> float:
     """Concordance of predicted times with censored ones, in O(n log n).
 
+    NaN, with a warning, if every event that could begin a pair lies beyond the horizon.
+
     Parameters
     ----------
     y : target in any form that ``fit`` takes
@@ -45,7 +48,7 @@ def concordance_index(
     censoring : {"right", "left"}
         Side on which times are censored.
     train_weight, sample_weight : array-like, optional
-        Weights of the rows of ``y_train`` and of ``y``; a pair counts the product of its rows'.
+        Weights of the rows of ``y_train``, and of ``y``; a pair counts the product of its rows'.
 
     Examples
     --------
@@ -63,20 +66,32 @@ def concordance_index(
         raise ValueError(f"predicted has shape {values.shape}; expected one time a row: ({n},).")
     if np.isnan(values).any():
         raise ValueError("predicted times must not be NaN.")
+    if y_train is None and train_weight is not None:
+        raise ValueError("train_weight weighs the rows of y_train, which is missing: give both.")
     weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
     first_weight = weight.copy()
-    last = np.inf if horizon is None else oriented(float(horizon), censoring)
+    last = np.inf
+    if horizon is not None:
+        last = oriented(read_fraction("horizon", horizon, -np.inf, np.inf), censoring)
     time = oriented(target.time, censoring)
     if y_train is not None:
         seen = see(y_train, target, censoring=censoring, train_weight=train_weight)
         last = min(last, seen.horizon)
         first_weight /= seen.uncensored_before(time) ** 2
-    first_weight[time >= last] = 0.0
+    beyond = time >= last
+    first_weight[beyond] = 0.0
     ranked, order = rank_target(target, censoring)
     _, places = np.unique(oriented(values, censoring), return_inverse=True)
     concordant, comparable = count_pairs(
         ranked.time, ranked.event, places[order], weight[order], first_weight[order]
     )
+    if comparable == 0 and (target.event & beyond).any():
+        warnings.warn(
+            f"no event that begins a pair comes before the horizon {oriented(last, censoring):g}: "
+            "the concordance is NaN.",
+            stacklevel=2,
+        )
+        return np.nan
     if comparable == 0:
         raise ValueError("no two rows of y are comparable: no event comes before another time.")
     return concordant / comparable

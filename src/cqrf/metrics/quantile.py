@@ -22,23 +22,43 @@ from cqrf.target import oriented, read_sample_weight
 def quantile_loss(
     time: ArrayLike,
     predicted: ArrayLike,
-    quantiles: ArrayLike,
+    quantiles: float | Sequence[float] | NDArray[np.float64],
     *,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """Quantile loss of each prediction, elementwise (broadcast over levels).
+    """Quantile loss of each prediction.
 
-    With ``sample_weight`` each row's loss is multiplied by its weight over the mean weight, so
-    that the mean of all is the weighted mean.
+    Parameters
+    ----------
+    time : array-like of shape (n,) or (n, 1), or a number
+        Times, all of them seen.
+    predicted : array-like of shape (n, n_quantiles), or (n,) or a number for a single level
+        Predicted quantiles.
+    quantiles : float or sequence of float
+        Their levels.
+    sample_weight : array-like of shape (n,), optional
+        Each row's loss is multiplied by its weight over the mean weight, so that the mean of all
+        is the weighted mean.
 
     Examples
     --------
     >>> from cqrf.metrics import quantile_loss
     >>> quantile_loss([3.0, 1.0], [2.0, 2.0], 0.9).round(2).tolist()
     [0.9, 0.1]
+    >>> quantile_loss([3.0, 1.0], [[2.0, 3.0], [1.0, 2.0]], [0.1, 0.9]).round(2).tolist()
+    [[0.1, 0.0], [0.0, 0.1]]
     """
-    distance = np.asarray(time, np.float64) - np.asarray(predicted, np.float64)
-    loss = distance * (np.asarray(quantiles, np.float64) - (distance < 0))
+    levels, is_scalar = read_levels(quantiles)
+    t, q = np.asarray(time, np.float64), np.asarray(predicted, np.float64)
+    # A list of times beside a list of levels could run along either.
+    fits = is_scalar or (q.shape[-1:] == levels.shape and not t.ndim == q.ndim == 1)
+    if not fits or t.ndim > q.ndim > 0:
+        raise ValueError(
+            f"predicted has shape {q.shape} and time {t.shape}; expected a row for each time and, "
+            f"for a list of levels, a column for each of the {levels.size} levels."
+        )
+    distance = (t[..., np.newaxis] if t.ndim < q.ndim else t) - q
+    loss = distance * ((levels[0] if is_scalar else levels) - (distance < 0))
     if sample_weight is None:
         return loss
     weight = read_sample_weight(sample_weight, len(loss))
@@ -111,6 +131,6 @@ def censored_quantile_loss(
         )
     if np.isnan(q).any() or np.isinf(q).any():
         raise ValueError("predicted quantiles must not be NaN, nor infinite before the horizon.")
-    loss = quantile_loss(time[:, np.newaxis], q, levels)
+    loss = quantile_loss(time, q, levels)
     mean = (weight / weight.sum()) @ loss
     return mean[0] if is_scalar else mean

@@ -1,7 +1,9 @@
 """Scorers: every metric as scikit-learn wants it, for ``cross_val_score`` and ``GridSearchCV``.
 
 A scorer is called with a fitted forest (or a pipeline that ends in one), X and y; larger is
-better, so losses come negated. G is estimated from the rows the forest was fitted on.
+better, so losses come negated. G is estimated from the rows the forest was fitted on. Where these
+cannot judge the test rows, as all lie beyond the horizon, a score is NaN, with the metric's
+warning.
 """
 
 from __future__ import annotations
@@ -9,33 +11,69 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf.arguments import read_choice
 from cqrf.metrics.concordance import concordance_index
 from cqrf.metrics.quantile import censored_quantile_loss
 from cqrf.metrics.survival import crps, integrated_brier_score
-from cqrf.target import Target, oriented, read_target
+from cqrf.target import Target, oriented
 
 QUANTILES = (0.25, 0.5, 0.75)
-N_TIMES = 50
 
 
-def make_scorer(metric: str, **options: Any) -> Callable[..., float]:
+class Scorer(BaseEstimator):
+    """What :func:`make_scorer` gives. An estimator only in that scikit-learn routes weights to it.
+
+    ``set_score_request(sample_weight=True)`` asks for them, under metadata routing.
+    """
+
+    __metadata_request__score: ClassVar = {"estimator": UNUSED}  # what is scored is no metadata
+
+    def __init__(self, metric: str, options: dict[str, Any]) -> None:
+        self.metric = metric
+        self.options = options
+
+    def score(
+        self, estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Score of a fitted forest on the rows of X."""
+        return SCORERS[self.metric](estimator, X, y, sample_weight, **self.options)
+
+    __call__ = score
+
+    def _accept_sample_weight(self) -> bool:
+        # A search by several scorers asks this of each where metadata routing is off.
+        return True
+
+
+def make_scorer(metric: str, **options: Any) -> Scorer:
     """Scorer of the given name, to pass as ``scoring``.
 
     Parameters
     ----------
     metric : {"quantile_loss", "concordance", "uno_concordance", "brier", "crps"}
-        What to score by. ``"brier"`` is the integrated Brier score, from the 10th to the 90th
-        percentile of the test times, or over ``times``.
+        What to score by. The concordances rank rows by their restricted mean
+        (``predict_mean``), which is there where censoring hides the median. ``"brier"`` is the
+        integrated Brier score, over the range that it takes by itself or over ``times``.
     **options
         ``quantiles`` for ``"quantile_loss"`` (default .25 .5 .75, averaged); ``quantile`` for
-        the concordances (default .5); ``times`` for ``"brier"``; ``forest_censoring=True`` for
-        all but the concordances, to weigh by the forest's own G at each row.
+        the concordances, to rank by that instead of the mean; ``times`` for ``"brier"``;
+        ``forest_censoring=True`` for all but the concordances, to weigh by the forest's own G at
+        each row.
+
+    Returns
+    -------
+    Scorer
+        Called with a fitted forest (or a pipeline that ends in one), X and y. It takes
+        ``sample_weight``; with scikit-learn's metadata routing on, ask for it by
+        ``set_score_request(sample_weight=True)``.
 
     Examples
     --------
@@ -49,8 +87,7 @@ def make_scorer(metric: str, **options: Any) -> Callable[..., float]:
     >>> bool(scores.mean() > 0.7)
     True
     """
-    if metric not in SCORERS:
-        raise ValueError(f"metric={metric!r} must be one of {', '.join(map(repr, SCORERS))}.")
+    read_choice("metric", metric, tuple(SCORERS))
     known = signature(SCORERS[metric]).parameters.values()
     allowed = [p.name for p in known if p.kind is Parameter.KEYWORD_ONLY and p.name != "uno"]
     for name in options:
@@ -58,7 +95,7 @@ def make_scorer(metric: str, **options: Any) -> Callable[..., float]:
             raise ValueError(
                 f"{metric!r} has no option {name!r}; it takes {', '.join(allowed) or 'none'}."
             )
-    return partial(SCORERS[metric], **options)
+    return Scorer(metric, options)
 
 
 def score_quantile_loss(
@@ -84,15 +121,19 @@ def score_concordance(
     y: Any,
     sample_weight: ArrayLike | None = None,
     *,
-    quantile: float = 0.5,
+    quantile: float | None = None,
     uno: bool = False,
 ) -> float:
-    """Harrell's or Uno's concordance of one predicted quantile."""
+    """Harrell's or Uno's concordance of the restricted mean, or of one predicted quantile."""
     forest, X = _unwrap(estimator, X)
-    predicted = forest.predict(X, quantile, unidentified="clip")
-    options = _options(forest, X, sample_weight, False)
-    del options["censoring_survival"]
-    return concordance_index(y, predicted, y_train=_training(forest) if uno else None, **options)
+    if quantile is None:
+        predicted = forest.predict_mean(X)
+    else:
+        predicted = forest.predict(X, quantile, unidentified="clip")
+    options = {"censoring": forest.model_.censoring, "sample_weight": sample_weight}
+    if uno:
+        options |= {"y_train": _training(forest), "train_weight": forest.model_.rows.weight}
+    return concordance_index(y, predicted, **options)
 
 
 def score_brier(
@@ -106,9 +147,6 @@ def score_brier(
 ) -> float:
     """Minus the integrated Brier score."""
     forest, X = _unwrap(estimator, X)
-    if times is None:
-        first, last = np.quantile(read_target(y).time, [0.1, 0.9])
-        times = np.linspace(first, last, N_TIMES)
     survival = forest.predict_survival(X, times)
     options = _options(forest, X, sample_weight, forest_censoring)
     return -integrated_brier_score(_training(forest), y, survival, times, **options)
