@@ -57,6 +57,14 @@ def test_the_record_adds_up_seconds(tmp_path):
     assert record["seconds"]["counting"] >= 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["counting.csv", "run.json"]
 
+    record["seconds"]["counting"] = 1000.0
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    list(Folder(tmp_path, Study()).run(Counting().experiment))  # nothing is missing
+    assert json.loads((tmp_path / "run.json").read_text())["seconds"]["counting"] == 1000.0
+    (tmp_path / "counting.csv").unlink()
+    list(Folder(tmp_path, Study()).run(Counting().experiment))
+    assert json.loads((tmp_path / "run.json").read_text())["seconds"]["counting"] < 1000.0
+
 
 @pytest.mark.parametrize(
     ("first", "second", "said"),
