@@ -61,8 +61,7 @@ class Column:
         """Which values are missing."""
         return np.asarray(self.series.is_null().to_numpy(), dtype=bool)
 
-    @cached_property
-    def labels(self) -> list[Any]:
+    def list_labels(self) -> list[Any]:
         """Values as text, None where they are missing."""
         values = np.asarray(self.series.to_numpy(), dtype=object).tolist()
         missing = self.missing.tolist()
@@ -195,7 +194,7 @@ def _join_levels(parts: Sequence[ColumnPart]) -> tuple[str, ...]:
 
 def _survey(column: Column, is_part: bool = False) -> ColumnPart:
     has_labels = column.kind == CATEGORY or (column.is_object and is_part)
-    labels = sorted(set(column.labels) - {None}) if has_labels else []
+    labels = sorted(set(column.list_labels()) - {None}) if has_labels else []
     return ColumnPart(
         column.name,
         column.kind,
@@ -265,12 +264,13 @@ def _kind(series: Any, dtype: Any) -> str:
 
 
 def _read_codes(column: Column, levels: tuple[str, ...], unseen: list[str]) -> NDArray[np.float64]:
+    labels = column.list_labels()
     code_of = {level: float(code) for code, level in enumerate(levels)}
-    new = sorted(set(column.labels) - code_of.keys() - {None})
+    new = sorted(set(labels) - code_of.keys() - {None})
     if new:
         more = "" if len(new) <= 3 else f" and {len(new) - 3} more"
         unseen.append(f"column {column.name!r}: {', '.join(map(repr, new[:3]))}{more}")
-    return np.array([code_of.get(label, np.nan) for label in column.labels], dtype=np.float64)
+    return np.array([code_of.get(label, np.nan) for label in labels], dtype=np.float64)
 
 
 def _read_numbers(column: Column) -> NDArray[np.float64]:
