@@ -184,10 +184,10 @@ def test_a_right_model_of_shared_times_is_calibrated(n_faces, censoring):
     rng = np.random.default_rng(0)
     everyone = {"n_estimators": 1, "min_samples_split": 10**6, "honest": False}
     forest = CensoredQuantileForest(**everyone, max_samples=None, censoring=censoring)
-    forest.fit(np.zeros((20_000, 1)), die(rng, 20_000, n_faces, censoring))
+    forest.fit(np.zeros((10_000, 1)), die(rng, 10_000, n_faces, censoring))
     found = [
         assess_calibration(forest, np.zeros((1000, 1)), die(rng, 1000, n_faces, censoring))
-        for _ in range(30)
+        for _ in range(20)
     ]
     assert np.mean([each.distance for each in found]) < 0.02
     assert np.mean([each.p_value < 0.05 for each in found]) < 0.15
@@ -201,7 +201,7 @@ def test_unequal_weights_count_as_their_effective_number():
     rng = np.random.default_rng(0)
     everyone = {"n_estimators": 1, "min_samples_split": 10**6, "honest": False}
     forest = CensoredQuantileForest(**everyone, max_samples=None)
-    forest.fit(np.zeros((30_000, 1)), rng.exponential(size=30_000))
+    forest.fit(np.zeros((5000, 1)), rng.exponential(size=5000))
     rejected, covered, n_repeats = 0, 0, 150
     for _ in range(n_repeats):
         weight = np.exp(rng.normal(size=300))
