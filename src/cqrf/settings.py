@@ -36,7 +36,8 @@ SPLIT_QUANTILES = {"censored_quantile": (0.1, 0.3, 0.5, 0.7, 0.9), "quantile": (
 UNLIMITED = np.iinfo(np.int32).max
 # What a tree draws by default: half of the rows, but of some hundred rows, of which a quarter is
 # too little to find splits in, most. The theory of these forests, too, lets the share fall as rows
-# become many. Of fewer than FEW_ROWS no tree is worth much: half of them stay out of bag.
+# become many. Below FEW_ROWS it is half again, so that tables of some thirty rows are not split at
+# all: only then are weights and repeated rows the same forest, as scikit-learn's checks want.
 SHARE, LARGE_SHARE, LARGE_SHARE_UP_TO, FEW_ROWS = 0.5, 0.8, 800, 50
 
 
