@@ -154,6 +154,8 @@ def test_calibration_is_assessed_on_the_same_rows(facts, forest, pbc):
     ours = [math.nan if value is None else value for value in facts["calibration"]["observed"]]
     np.testing.assert_allclose(ours, expected.observed, atol=1e-4)
     assert say(100 * expected.distance, 2) in facts["calibration"]["text"][1]
+    assert expected.p_value > 0.05
+    assert "look at the curve" in facts["calibration"]["text"][2]
     half = gather(forest, pbc.X.iloc[::2], pbc.y[::2])["calibration"]
     expected = assess_calibration(forest, pbc.X.iloc[::2], pbc.y[::2])
     ours = [math.nan if value is None else value for value in half["observed"]]

@@ -272,7 +272,8 @@ def describe_calibration(subject: Subject) -> dict[str, Any]:
     if np.isfinite(found.p_value):
         p = "p < 0.001" if found.p_value < 0.001 else f"p = {say(found.p_value, 2)}"
         verdict = (
-            f"The test of D-calibration finds no sign that it is wrong ({p})."
+            f"The test of D-calibration does not tell it from chance ({p}). The more is censored "
+            "the less it can tell, and out of bag less still: look at the curve."
             if found.p_value >= CONFIDENT
             else f"The test of D-calibration says that this is more than chance ({p})."
         )
