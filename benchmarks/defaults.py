@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.target import read_target
 from cqrf.datasets import (
     load_boston_housing,
     load_pbc,
@@ -26,7 +27,6 @@ from cqrf.datasets import (
     make_sine,
 )
 from cqrf.metrics import censored_quantile_loss
-from cqrf.target import read_target
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 HELD_OUT_LEVELS = [0.25, 0.5, 0.75]

@@ -17,12 +17,12 @@ import numpy as np
 from numba import njit
 
 from cqrf import CensoredQuantileForest, weights
-from cqrf.binning import MISSING, encode, find_edges
+from cqrf._forest.binning import MISSING, encode, find_edges
+from cqrf._forest.grower import LEAF, goes_left
+from cqrf._forest.histograms import MANY_ROWS, N_BINS, fill
+from cqrf._forest.splitting import best_cut
+from cqrf._forest.traversal import find_leaves
 from cqrf.datasets import make_aft
-from cqrf.growing.histograms import MANY_ROWS, N_BINS, fill
-from cqrf.growing.splitting import best_cut
-from cqrf.growing.tree import LEAF, goes_left
-from cqrf.leaves import find_leaves
 
 ROUNDS = 15
 loop = njit(nogil=True, error_model="numpy")

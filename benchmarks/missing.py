@@ -19,9 +19,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.target import read_target
 from cqrf.datasets import load_pbc
 from cqrf.metrics import concordance_index
-from cqrf.target import read_target
 
 LEVELS = np.array([0.25, 0.5, 0.75])
 BOOTSTRAPS = 200

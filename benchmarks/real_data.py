@@ -36,6 +36,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 from cqrf import CensoredQuantileForest, StepCurves, censored, tune
+from cqrf._input.target import Target, read_target
 from cqrf.calibration import compare, transform
 from cqrf.datasets import load_pbc
 from cqrf.metrics import (
@@ -44,7 +45,6 @@ from cqrf.metrics import (
     crps,
     integrated_brier_score,
 )
-from cqrf.target import Target, read_target
 
 LEVELS = np.array([0.25, 0.5, 0.75])
 # A survival forest of scikit-survival keeps a curve in every leaf: 500 trees of FLChain would not

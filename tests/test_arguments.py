@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cqrf.arguments import (
+from cqrf._runtime.arguments import (
     is_count,
     is_number,
     read_choice,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from cqrf import binning
-from cqrf.binning import MAX_BINS, MISSING, column_edges, encode, find_edges, level_edges
-from cqrf.chance import draw_without_replacement
+from cqrf._forest import binning
+from cqrf._forest.binning import MAX_BINS, MISSING, column_edges, encode, find_edges, level_edges
+from cqrf._runtime.random import draw_without_replacement
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 few_values = st.sampled_from([-1e308, -1.0, -0.0, 0.0, 5e-324, 1.0, np.nextafter(1.0, 2.0), 1e308])

@@ -6,6 +6,7 @@ from lifelines import KaplanMeierFitter
 from scipy.stats import chi2
 
 from cqrf import CensoredQuantileForest, StepCurves, censored
+from cqrf._input.target import Target
 from cqrf.calibration import (
     LEVELS,
     assess_calibration,
@@ -15,7 +16,6 @@ from cqrf.calibration import (
     transform,
 )
 from cqrf.datasets import make_aft
-from cqrf.target import Target
 
 GRID = np.linspace(0.002, 12, 3000)
 

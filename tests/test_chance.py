@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from cqrf.chance import (
+from cqrf._runtime.random import (
     below,
     derive,
     draw_without_replacement,

@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from cqrf import StepCurve, StepCurves
-from cqrf.curves import product_limit, step_curves, weight_at_risk
-from cqrf.target import time_order
-from cqrf.weights import Weights
+from cqrf._forest.weights import Weights
+from cqrf._input.target import time_order
+from cqrf._survival.curves import product_limit, step_curves, weight_at_risk
 
 EXACT = {"rtol": 1e-12, "atol": 1e-13}
 

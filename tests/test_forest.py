@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cqrf import forest as forest_room
-from cqrf.forest import (
+from cqrf._forest import training as forest_room
+from cqrf._forest.grower import CODE, LEAF
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
+from cqrf._forest.sampling import draw_for_tree
+from cqrf._forest.training import (
     Forest,
     Growing,
     Rows,
@@ -18,9 +21,6 @@ from cqrf.forest import (
     in_bag_bits,
     settle_trees,
 )
-from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
-from cqrf.growing.sampling import draw_for_tree
-from cqrf.growing.tree import CODE, LEAF
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MISSING = 255

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from cqrf import kernel
+from cqrf._runtime import compiling as kernel
 
 
 @njit

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sksurv.metrics import concordance_index_censored
 from sksurv.nonparametric import kaplan_meier_estimator
 
+from cqrf._input.target import Target, pair, read_target
 from cqrf.datasets import make_aft
 from cqrf.metrics import FLOOR, censored_quantile_loss, concordance_index, quantile_loss
 from cqrf.metrics.censoring import marginal_weights, uncensored_until
-from cqrf.target import Target, pair, read_target
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.9])
 

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from cqrf import UnidentifiedQuantileWarning, solve_quantiles
-from cqrf.quantiles import QuantileSolver, count_neighbors, read_levels
-from cqrf.target import Target, oriented, time_order
-from cqrf.weights import Weights
+from cqrf._forest.weights import Weights
+from cqrf._input.target import Target, oriented, time_order
+from cqrf._survival.quantiles import QuantileSolver, count_neighbors, read_levels
 
 GOLDEN = Path(__file__).parent / "data" / "crf_km"
 GOLDEN_LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]

@@ -6,9 +6,9 @@ import pytest
 from lifelines import KaplanMeierFitter
 
 from cqrf import CensoredQuantileForest, censored, solve_quantiles
+from cqrf._forest.training import draw_lots, draw_ranks, in_bag_bits
 from cqrf.datasets import make_aft
 from cqrf.evaluation import evaluate
-from cqrf.forest import draw_lots, draw_ranks, in_bag_bits
 from cqrf.metrics import censored_quantile_loss, quantile_loss
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf.sample_weight import add_exactly, relative_weight, summarise_weights
+from cqrf._input.sample_weight import add_exactly, relative_weight, summarise_weights
 
 WEIGHTS = st.lists(st.floats(0, 1e308), min_size=1, max_size=30).map(np.array)
 

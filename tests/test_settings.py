@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
-from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
-from cqrf.settings import read_bins, read_growing, read_sample_size
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
+from cqrf._model.settings import read_bins, read_growing, read_sample_size
 
 DEFAULTS = {
     "criterion": "censored_quantile",

@@ -15,6 +15,7 @@ from sksurv.metrics import integrated_brier_score as their_integrated_brier_scor
 from sksurv.util import Surv
 
 from cqrf import CensoredQuantileForest, StepCurve, StepCurves, censored
+from cqrf._input.target import Target, read_target
 from cqrf.datasets import make_aft, make_dependent_censoring
 from cqrf.metrics import (
     FLOOR,
@@ -28,7 +29,6 @@ from cqrf.metrics import (
     make_scorer,
 )
 from cqrf.metrics.censoring import uncensored_until
-from cqrf.target import Target, read_target
 
 
 def curves_of(parts):

@@ -10,10 +10,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.features import read_table
+from cqrf._input.target import read_target
 from cqrf.datasets import load_pbc, make_aft
 from cqrf.metrics import quantile_loss
-from cqrf.table import read_table
-from cqrf.target import read_target
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sksurv.util import Surv
 
 from cqrf import censored
-from cqrf.target import (
+from cqrf._input.target import (
     Target,
     first_at_risk,
     oriented,

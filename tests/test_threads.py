@@ -6,7 +6,7 @@ import time
 import joblib
 import pytest
 
-from cqrf.threads import TASKS_AHEAD, in_threads
+from cqrf._runtime.threads import TASKS_AHEAD, in_threads
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 8, -1])

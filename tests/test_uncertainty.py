@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._forest.sampling import draw_for_tree
+from cqrf._forest.training import in_bag_bits
+from cqrf._forest.weights import forest_weights
+from cqrf._survival.little_bags import log_log_interval, remove_noise, write_influence
 from cqrf.datasets import make_aft
-from cqrf.forest import in_bag_bits
-from cqrf.growing.sampling import draw_for_tree
-from cqrf.uncertainty import log_log_interval, remove_noise, write_influence
-from cqrf.weights import forest_weights
 
 
 def survival_by_loops(weights, event, n_before):
@@ -189,7 +189,7 @@ def test_left_censoring_is_the_mirrored_problem(bagged):
 def test_chunks_and_threads_change_nothing(bagged, monkeypatch):
     forest, data = bagged
     expected = forest.survival_standard_error(data.X, [2.0])
-    monkeypatch.setattr("cqrf.uncertainty.CHUNK_WEIGHTS", 1000)
+    monkeypatch.setattr("cqrf._survival.little_bags.CHUNK_WEIGHTS", 1000)
     forest.set_params(n_jobs=2)
     np.testing.assert_array_equal(forest.survival_standard_error(data.X, [2.0]), expected)
     forest.set_params(n_jobs=None)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
-from cqrf import weights as weights_room
-from cqrf.forest import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
-from cqrf.growing.labels import CENSORED_QUANTILE
-from cqrf.growing.tree import LEAF
-from cqrf.leaves import ABREAST
-from cqrf.weights import Weights, forest_weights, map_weights
+from cqrf._forest import weights as weights_room
+from cqrf._forest.grower import LEAF
+from cqrf._forest.labels import CENSORED_QUANTILE
+from cqrf._forest.training import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
+from cqrf._forest.traversal import ABREAST
+from cqrf._forest.weights import Weights, forest_weights, map_weights
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MISSING = 255

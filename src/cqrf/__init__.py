@@ -10,21 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cqrf.curves import StepCurve, StepCurves
+    from cqrf._input.target import censored
+    from cqrf._model.file import ModelFileError
+    from cqrf._survival.curves import StepCurve, StepCurves
+    from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf.estimator import CensoredQuantileForest
-    from cqrf.model_file import ModelFileError
-    from cqrf.quantiles import UnidentifiedQuantileWarning, solve_quantiles
-    from cqrf.target import censored
     from cqrf.tuning import tune
 
 _ROOM_OF = {
     "CensoredQuantileForest": "estimator",
-    "ModelFileError": "model_file",
-    "StepCurve": "curves",
-    "StepCurves": "curves",
-    "UnidentifiedQuantileWarning": "quantiles",
-    "censored": "target",
-    "solve_quantiles": "quantiles",
+    "ModelFileError": "_model.file",
+    "StepCurve": "_survival.curves",
+    "StepCurves": "_survival.curves",
+    "UnidentifiedQuantileWarning": "_survival.quantiles",
+    "censored": "_input.target",
+    "solve_quantiles": "_survival.quantiles",
     "tune": "tuning",
 }
 

@@ -20,10 +20,10 @@ from scipy.stats import chi2
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import read_count, read_fraction
-from cqrf.curves import StepCurves
+from cqrf._input.target import Target, read_sample_weight, read_target
+from cqrf._runtime.arguments import read_count, read_fraction
+from cqrf._survival.curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.target import Target, read_sample_weight, read_target
 
 LEVELS = np.arange(1, 100) / 100
 

@@ -31,11 +31,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import read_choice, read_floats, read_fraction
-from cqrf.curves import StepCurves
+from cqrf._input.target import Target, censored, read_target
+from cqrf._runtime.arguments import read_choice, read_floats, read_fraction
+from cqrf._survival.curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.metrics.censoring import FLOOR, censoring_target, uncensored_until
-from cqrf.target import Target, censored, read_target
 
 METHODS = ("adaptive", "fixed")
 # Values of v that are tried where who counts depends on them: C known, adaptive.

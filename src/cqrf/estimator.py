@@ -14,18 +14,18 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import read_choice, read_count, read_flag, read_floats, read_fraction
-from cqrf.curves import StepCurves
-from cqrf.forest import Growing
-from cqrf.growing.tree import grow_nodes
-from cqrf.memory import MemoryEstimate, estimate
-from cqrf.model import Queries, fit_model
-from cqrf.model_file import ModelFileError, Saved, are_notes, read_model_file, write_model_file
-from cqrf.quantiles import QuantileSolver, read_levels
-from cqrf.settings import Plan, read_bins, read_growing, read_sample_size
-from cqrf.table import read_table
-from cqrf.target import read_target
-from cqrf.uncertainty import confidence_width
+from cqrf._forest.grower import grow_nodes
+from cqrf._forest.training import Growing
+from cqrf._input.features import read_table
+from cqrf._input.target import read_target
+from cqrf._model.file import ModelFileError, Saved, are_notes, read_model_file, write_model_file
+from cqrf._model.fitted import Queries, fit_model
+from cqrf._model.memory import MemoryEstimate, estimate
+from cqrf._model.settings import Plan, read_bins, read_growing, read_sample_size
+from cqrf._runtime.arguments import read_choice, read_count, read_flag, read_floats, read_fraction
+from cqrf._survival.curves import StepCurves
+from cqrf._survival.little_bags import confidence_width
+from cqrf._survival.quantiles import QuantileSolver, read_levels
 
 # Levels at which ``score`` compares the forest with the Kaplan-Meier curve.
 SCORE_QUANTILES = (0.25, 0.5, 0.75)

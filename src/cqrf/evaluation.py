@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._input.target import read_target
+from cqrf._survival.curves import StepCurves
 from cqrf.calibration import assess_calibration
-from cqrf.curves import StepCurves
 from cqrf.estimator import SCORE_QUANTILES, CensoredQuantileForest
 from cqrf.metrics import (
     censored_quantile_loss,
@@ -18,7 +19,6 @@ from cqrf.metrics import (
     crps,
     integrated_brier_score,
 )
-from cqrf.target import read_target
 
 
 def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> dict[str, float]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import is_count, read_count, read_floats
+from cqrf._forest.labels import TOLERANCE
+from cqrf._input.features import CATEGORY, DATE, DURATION, read_table
+from cqrf._input.target import oriented
+from cqrf._model.fitted import Model
+from cqrf._runtime.arguments import is_count, read_count, read_floats
+from cqrf._survival.quantiles import read_levels
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.growing.labels import TOLERANCE
-from cqrf.model import Model
-from cqrf.quantiles import read_levels
-from cqrf.table import CATEGORY, DATE, DURATION, read_table
-from cqrf.target import oriented
 
 MOST_GRID_VALUES = 20
 MOST_TIMES = 300

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import is_count, read_count
-from cqrf.curves import StepCurves
-from cqrf.growing.labels import TOLERANCE
+from cqrf._forest.labels import TOLERANCE
+from cqrf._input.features import read_table
+from cqrf._input.target import oriented, read_target
+from cqrf._runtime.arguments import is_count, read_count
+from cqrf._survival.curves import StepCurves
 from cqrf.inspection import find_feature
-from cqrf.table import read_table
-from cqrf.target import oriented, read_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

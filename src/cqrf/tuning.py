@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from cqrf.arguments import is_count, read_count
+from cqrf._input.target import read_target
+from cqrf._runtime.arguments import is_count, read_count
+from cqrf._runtime.progress import show_progress
+from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
 from cqrf.estimator import SCORE_QUANTILES, CensoredQuantileForest
-from cqrf.progress import show_progress
-from cqrf.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
-from cqrf.target import read_target
 
 KEEP = 3  # one in so many trials goes on, with so many times as many trees
 FEWEST_TREES = 30

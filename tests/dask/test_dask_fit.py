@@ -13,10 +13,10 @@ from same import EVEN, UNEVEN, WHOLE, as_dask, as_frame, assert_same_model, cut,
 from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest, binning, censored
+from cqrf._forest.sampling import draw_for_tree
+from cqrf._forest.training import in_bag_bits
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.growing import Batch, Drawing, draw_units
-from cqrf.forest import in_bag_bits
-from cqrf.growing.sampling import draw_for_tree
 from cqrf.report.subject import read_subject
 
 SETTINGS = {"n_estimators": 12, "random_state": 3}

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from cqrf.growing import histograms as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from cqrf import kernel
-from cqrf.growing import histograms as room
-from cqrf.growing.histograms import (
+from cqrf._forest.histograms import (
     MANY_ROWS,
     MISSING,
     N_BINS,
@@ -16,6 +15,7 @@ from cqrf.growing.histograms import (
     fill,
     list_seen,
 )
+from cqrf._runtime import compiling as kernel
 
 # Few and many rows, of which none to three remain when they are taken by fours.
 N_ROWS = (1, 2, 3, 4, 5, 11, 100, MANY_ROWS - 1, MANY_ROWS, MANY_ROWS + 1, MANY_ROWS + 2, 1003)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from cqrf.growing import labels as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from cqrf.growing import labels as room
-from cqrf.growing.labels import (
+from cqrf._forest.labels import (
     CENSORED_QUANTILE,
     LOGRANK,
     QUANTILE,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf.chance import derive, draw_without_replacement
-from cqrf.growing.sampling import BAGS, cast_lots, draw_for_tree, draw_rows
+from cqrf._forest.sampling import BAGS, cast_lots, draw_for_tree, draw_rows
+from cqrf._runtime.random import derive, draw_without_replacement
 
 seeds = st.integers(0, 2**64 - 1)
 units = st.integers(1, 60)

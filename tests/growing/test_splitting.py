@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
+from cqrf.growing import splitting as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -24,9 +25,8 @@ from test_labels import (
     write_labels,
 )
 
-from cqrf.growing import splitting as room
-from cqrf.growing.histograms import MANY_ROWS, MISSING, N_BINS
-from cqrf.growing.splitting import best_cut
+from cqrf._forest.histograms import MANY_ROWS, MISSING, N_BINS
+from cqrf._forest.splitting import best_cut
 
 
 @njit

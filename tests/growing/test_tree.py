@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from cqrf.growing import scratch as scratch_room
+from cqrf.growing import tree as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -17,13 +19,11 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
-from cqrf.growing import scratch as scratch_room
-from cqrf.growing import tree as room
-from cqrf.growing.histograms import N_BINS
-from cqrf.growing.labels import read_labelling
-from cqrf.growing.scratch import BLOCK_ROWS, COPIED_PER_CANDIDATE, make_scratch
-from cqrf.growing.settling import list_by_level, sort_into_leaves
-from cqrf.growing.tree import BEGIN, END, LEAF, LEFT, grow_nodes, partition
+from cqrf._forest.grower import BEGIN, END, LEAF, LEFT, grow_nodes, partition
+from cqrf._forest.histograms import N_BINS
+from cqrf._forest.labels import read_labelling
+from cqrf._forest.layout import list_by_level, sort_into_leaves
+from cqrf._forest.workspace import BLOCK_ROWS, COPIED_PER_CANDIDATE, make_scratch
 
 NO_LIMIT = np.iinfo(np.int32).max
 

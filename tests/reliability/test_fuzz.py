@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reliability.oracle import Walker, product_limit, quantile, survival_at
 
 from cqrf import CensoredQuantileForest, ModelFileError, UnidentifiedQuantileWarning, censored
-from cqrf.model_file import FORMAT, MARK, PREAMBLE
+from cqrf._model.file import FORMAT, MARK, PREAMBLE
 
 CASES = int(os.environ.get("CQRF_FUZZ_CASES", "500"))
 FILES = int(os.environ.get("CQRF_FUZZ_FILES", "2000"))

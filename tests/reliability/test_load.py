@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
-from cqrf.forest import Forest, _starts
-from cqrf.growing.tree import LEAF
-from cqrf.model import check_n_rows
-from cqrf.weights import forest_weights
+from cqrf._forest.grower import LEAF
+from cqrf._forest.training import Forest, _starts
+from cqrf._forest.weights import forest_weights
+from cqrf._model.fitted import check_n_rows
 
 MEASURE = """
 import ctypes, gc, warnings

@@ -20,9 +20,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from cqrf import CensoredQuantileForest, ModelFileError, censored
+from cqrf._forest.training import Forest
+from cqrf._model.file import FORMAT, MARK, PREAMBLE, SECTIONS, read_model_file
 from cqrf.datasets import load_pbc, make_aft
-from cqrf.forest import Forest
-from cqrf.model_file import FORMAT, MARK, PREAMBLE, SECTIONS, read_model_file
 
 LEVELS = [0.05, 0.5, 0.95]
 RELEASED = Path(__file__).parents[1] / "data" / "models"

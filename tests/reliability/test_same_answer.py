@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf import weights as weights_room
+from cqrf._forest import weights as weights_room
 
 LEVELS = [0.1, 0.5, 0.9]
 

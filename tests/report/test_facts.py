@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, StepCurve, censored
+from cqrf._input.target import read_target
 from cqrf.calibration import assess_calibration
 from cqrf.datasets import make_aft
 from cqrf.evaluation import evaluate
@@ -20,7 +21,6 @@ from cqrf.report.facts import choose_opening, gather_facts
 from cqrf.report.numbers import evenly, plain, say, say_share, thin
 from cqrf.report.rows import MOST_STEPS, UNIT
 from cqrf.report.subject import LEVELS, is_training_table
-from cqrf.target import read_target
 
 LABEL, TIME, EVENT, QUANTILES, LIMIT, LAST, INITIAL, STEPS, SURVIVAL = range(9)
 

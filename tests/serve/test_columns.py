@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest
-from cqrf.binning import column_edges, encode
+from cqrf._forest.binning import column_edges, encode
 from cqrf.serve.columns import describe_columns, find_middles, find_step, is_regular
 from cqrf.serve.served import prepare, read_data
 

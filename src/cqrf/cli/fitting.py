@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.features import PLURAL, read_table
 from cqrf.cli.console import is_watched, number, print_json, say, size_in_words
 from cqrf.cli.roles import Learning, Roles, split_table
 from cqrf.cli.tables import read_whole
-from cqrf.table import PLURAL, read_table
 
 
 def fit_file(

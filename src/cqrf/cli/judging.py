@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.target import read_target
 from cqrf.cli.console import number, print_json, say, size_in_words
 from cqrf.cli.predicting import feature_names
 from cqrf.cli.roles import Roles, read_target_columns
 from cqrf.cli.tables import as_known, name_labels, read_whole
-from cqrf.target import read_target
 
 MEASURES = {
     "rows": "rows judged",

@@ -15,7 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cqrf import CensoredQuantileForest
-from cqrf.arguments import exactly
+from cqrf._runtime.arguments import exactly
+from cqrf._runtime.files import replacing
 from cqrf.cli.console import say
 from cqrf.cli.tables import (
     DELIMITERS,
@@ -27,7 +28,6 @@ from cqrf.cli.tables import (
     read_pieces,
     suffix_of,
 )
-from cqrf.files import replacing
 
 
 class Questions(NamedTuple):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cqrf._input.target import censored
 from cqrf.cli.tables import (
     as_text,
     has_commas,
@@ -17,7 +18,6 @@ from cqrf.cli.tables import (
     name_some,
     say_no_number,
 )
-from cqrf.target import censored
 
 # Roles that a model file keeps, so that later commands need not be told again.
 KEPT = ("time", "event", "event_value", "entry")

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from cqrf.table import CATEGORY, DATE, NUMBER, Columns
+from cqrf._input.features import CATEGORY, DATE, NUMBER, Columns
 
 STDIN = "-"
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A")

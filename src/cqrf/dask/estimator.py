@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cqrf.arguments import exactly, read_choice, read_floats
+from cqrf._input.target import read_target
+from cqrf._runtime.arguments import exactly, read_choice, read_floats
+from cqrf._survival.quantiles import read_levels
 from cqrf.dask.fitting import fit_on_cluster
 from cqrf.dask.partitions import pair_partitions
 from cqrf.dask.predicting import ask, send_forest
@@ -25,8 +27,6 @@ from cqrf.estimator import (
     interval_levels,
     take_names,
 )
-from cqrf.quantiles import read_levels
-from cqrf.target import read_target
 
 
 class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):

@@ -15,6 +15,13 @@ import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
 
+from cqrf._forest.training import Rows, Sampling, Trees, join_trees, power_of_two
+from cqrf._input.target import first_at_risk, rank_target
+from cqrf._model.fitted import Model
+from cqrf._model.settings import Plan
+from cqrf._runtime.progress import show_progress
+from cqrf._survival.equation import BERAN
+from cqrf._survival.quantiles import QuantileSolver
 from cqrf.dask.errands import Errands
 from cqrf.dask.growing import (
     Batch,
@@ -35,13 +42,6 @@ from cqrf.dask.preparing import (
     read_partitions,
 )
 from cqrf.dask.reading import Counted, Guide, Kept, join_kept, keep_part
-from cqrf.equation import BERAN
-from cqrf.forest import Rows, Sampling, Trees, join_trees, power_of_two
-from cqrf.model import Model
-from cqrf.progress import show_progress
-from cqrf.quantiles import QuantileSolver
-from cqrf.settings import Plan
-from cqrf.target import first_at_risk, rank_target
 
 # A model keeps the targets of so many rows at most, unless its G needs all; of a longer table
 # only those that stand in a leaf.

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.chance import derive, draw_without_replacement
+from cqrf._forest.labels import VARIANCE
+from cqrf._forest.sampling import draw_for_tree
+from cqrf._forest.training import Growing, Rows, Trees, grow_drawn
+from cqrf._input.target import oriented, time_order
+from cqrf._runtime.random import derive, draw_without_replacement
 from cqrf.dask.reading import Binned, Kept, join_kept
-from cqrf.forest import Growing, Rows, Trees, grow_drawn
-from cqrf.growing.labels import VARIANCE
-from cqrf.growing.sampling import draw_for_tree
-from cqrf.target import oriented, time_order
 
 
 class Drawing(NamedTuple):
-    """How trees draw units; the fields of :class:`cqrf.forest.Sampling` without its rows."""
+    """How trees draw units; the fields of :class:`cqrf._forest.training.Sampling` without its rows."""
 
     seed: int
     n_units: int

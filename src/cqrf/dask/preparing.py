@@ -16,8 +16,13 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from cqrf import binning
-from cqrf.chance import draw_without_replacement
+from cqrf._forest import binning
+from cqrf._input.features import NUMBER, Columns, join_columns
+from cqrf._input.sample_weight import WeightSummary
+from cqrf._input.target import check_side_of_entry, check_some_weight
+from cqrf._model.fitted import check_events, check_n_rows
+from cqrf._model.settings import Plan
+from cqrf._runtime.random import draw_without_replacement
 from cqrf.dask.errands import Errands
 from cqrf.dask.partitions import Partitions
 from cqrf.dask.reading import (
@@ -31,11 +36,6 @@ from cqrf.dask.reading import (
     sample_part,
     try_part,
 )
-from cqrf.model import check_events, check_n_rows
-from cqrf.sample_weight import WeightSummary
-from cqrf.settings import Plan
-from cqrf.table import NUMBER, Columns, join_columns
-from cqrf.target import check_side_of_entry, check_some_weight
 
 
 class Part(NamedTuple):

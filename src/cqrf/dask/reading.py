@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.binning import encode
-from cqrf.model import find_bins, list_by_appearance, read_groups
-from cqrf.sample_weight import WeightSummary, summarise_weights
-from cqrf.settings import Plan
-from cqrf.table import ColumnPart, Columns, read_table, survey_part
-from cqrf.target import (
+from cqrf._forest.binning import encode
+from cqrf._input.features import ColumnPart, Columns, read_table, survey_part
+from cqrf._input.sample_weight import WeightSummary, summarise_weights
+from cqrf._input.target import (
     Target,
     join_targets,
     oriented,
     read_part_of_weights,
     read_target,
 )
+from cqrf._model.fitted import find_bins, list_by_appearance, read_groups
+from cqrf._model.settings import Plan
 
 
 class Guide(NamedTuple):

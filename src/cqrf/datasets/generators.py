@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from cqrf._input.target import censored
 from cqrf.datasets.randomness import Randomness, draw_exponential, open_randomness
-from cqrf.target import censored
 
 NOISE_SCALE = 0.3  # standard deviation of log T in the AFT models and of T in the sine model
 HETEROSCEDASTIC_MEAN = 10.0

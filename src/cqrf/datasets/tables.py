@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.target import censored as pair_target
 from cqrf.datasets.randomness import Randomness, draw_exponential, open_randomness
-from cqrf.target import censored as pair_target
 
 MISSING = "NA"
 DEATH = 2  # in PBC, status 0 is censored and 1 a transplant

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.arguments import read_choice
-from cqrf.curves import StepCurve, StepCurves, step_curves
-from cqrf.target import (
+from cqrf._forest.weights import Weights
+from cqrf._input.target import (
     Target,
     censored,
     oriented,
@@ -23,7 +22,8 @@ from cqrf.target import (
     read_sample_weight,
     read_target,
 )
-from cqrf.weights import Weights
+from cqrf._runtime.arguments import read_choice
+from cqrf._survival.curves import StepCurve, StepCurves, step_curves
 
 FLOOR = 0.1
 

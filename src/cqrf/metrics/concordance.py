@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.arguments import read_choice, read_fraction
-from cqrf.kernel import kernel
+from cqrf._input.target import Target, oriented, rank_target, read_sample_weight, read_target
+from cqrf._runtime.arguments import read_choice, read_fraction
+from cqrf._runtime.compiling import kernel
 from cqrf.metrics.censoring import see
-from cqrf.target import Target, oriented, rank_target, read_sample_weight, read_target
 
 
 def concordance_index(

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.curves import StepCurves
+from cqrf._input.target import oriented, read_sample_weight
+from cqrf._survival.curves import StepCurves
+from cqrf._survival.quantiles import read_levels
 from cqrf.metrics.censoring import see
-from cqrf.quantiles import read_levels
-from cqrf.target import oriented, read_sample_weight
 
 
 def quantile_loss(

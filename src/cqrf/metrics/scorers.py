@@ -19,11 +19,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.arguments import read_choice
+from cqrf._input.target import Target, oriented
+from cqrf._runtime.arguments import read_choice
 from cqrf.metrics.concordance import concordance_index
 from cqrf.metrics.quantile import censored_quantile_loss
 from cqrf.metrics.survival import crps, integrated_brier_score
-from cqrf.target import Target, oriented
 
 QUANTILES = (0.25, 0.5, 0.75)
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.arguments import read_floats
-from cqrf.curves import StepCurves
+from cqrf._input.target import oriented
+from cqrf._runtime.arguments import read_floats
+from cqrf._survival.curves import StepCurves
 from cqrf.metrics.censoring import FLOOR, Seen, check_curves, see
-from cqrf.target import oriented
 
 # Curves are evaluated for blocks of rows of about this many values.
 BLOCK_VALUES = 4_000_000

@@ -67,7 +67,7 @@ def write_report(
     ...     write_report(forest, X, y, f"{folder}/report.html").name
     'report.html'
     """
-    from cqrf.files import replacing
+    from cqrf._runtime.files import replacing
     from cqrf.report.facts import gather_facts
     from cqrf.report.page import fill_page
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.curves import StepCurve, step_curves
+from cqrf._input.features import CATEGORY, DATE, DURATION
+from cqrf._input.target import Target, first_at_risk, rank_target
+from cqrf._survival.curves import StepCurve, step_curves
 from cqrf.metrics.censoring import marginal_weights
 from cqrf.report.numbers import count, plain, plain_list, say, say_share, thin
 from cqrf.report.subject import Subject
-from cqrf.table import CATEGORY, DATE, DURATION
-from cqrf.target import Target, first_at_risk, rank_target
 
 MOST_COLUMNS = 200
 MOST_LEVELS = 6

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cqrf.arguments import read_count
+from cqrf._runtime.arguments import read_count
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.report.data import describe_data, marginal_curve, time_range
 from cqrf.report.features import describe_dependence, describe_importance

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.features import CATEGORY, DATE, DURATION
 from cqrf.report.numbers import plain, plain_list, say_share
 from cqrf.report.subject import LEVELS, Subject
-from cqrf.table import CATEGORY, DATE, DURATION
 
 MOST_BARS = 15
 N_PANELS = 4

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.curves import StepCurve
+from cqrf._survival.curves import StepCurve
 
 DIGITS = 4
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.target import Target, censored, oriented
+from cqrf._survival.curves import StepCurves, step_curves
+from cqrf._survival.quantiles import QuantileSolver
 from cqrf.calibration import Calibration, assess_calibration, compare, transform
-from cqrf.curves import StepCurves, step_curves
 from cqrf.metrics import FLOOR, censored_quantile_loss, concordance_index, integrated_brier_score
 from cqrf.metrics import crps as score_crps
 from cqrf.metrics.censoring import marginal_weights, see
-from cqrf.quantiles import QuantileSolver
 from cqrf.report.numbers import count, evenly, plain_list, say, say_share, thin
 from cqrf.report.subject import LEVELS, Subject
-from cqrf.target import Target, censored, oriented
 
 LOSS_LEVELS = (0.25, 0.5, 0.75)
 LOSS_COLUMNS = [LEVELS.index(level) for level in LOSS_LEVELS]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cqrf.arguments import is_missing
+from cqrf._runtime.arguments import is_missing
 from cqrf.report.numbers import count, evenly, plain, plain_list, thin
 from cqrf.report.subject import Subject
 

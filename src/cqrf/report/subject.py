@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf.curves import StepCurves
+from cqrf._input.features import read_table
+from cqrf._input.target import Target, read_target
+from cqrf._model.fitted import Model, Queries
+from cqrf._survival.curves import StepCurves
+from cqrf._survival.quantiles import QuantileSolver
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.model import Model, Queries
-from cqrf.quantiles import QuantileSolver
-from cqrf.table import read_table
-from cqrf.target import Target, read_target
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 

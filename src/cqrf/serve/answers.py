@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.model import Queries
+from cqrf._model.fitted import Queries
+from cqrf._survival.little_bags import confidence_width
 from cqrf.report.subject import LEVELS
 from cqrf.serve.served import Served
 from cqrf.serve.values import show_value
-from cqrf.uncertainty import confidence_width
 
 AFTER, BEFORE, OPEN = "after_bound", "before_bound", "open"
 CONFIDENCE = 0.95  # of the band that the page shows

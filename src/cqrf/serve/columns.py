@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.binning import MISSING
-from cqrf.model import Model
+from cqrf._forest.binning import MISSING
+from cqrf._input.features import CATEGORY, DATE, DURATION
+from cqrf._model.fitted import Model
 from cqrf.serve.values import DAY, Kind, Value, show_value
-from cqrf.table import CATEGORY, DATE, DURATION
 
 MARKS = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_CHOICES = 6  # different numbers that are shown as a choice

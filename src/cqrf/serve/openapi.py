@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from cqrf._input.features import CATEGORY, DATE, DURATION
 from cqrf.serve.columns import Column
 from cqrf.serve.schema import Limits
 from cqrf.serve.served import Served
 from cqrf.serve.values import LARGEST, MOST_DAYS
-from cqrf.table import CATEGORY, DATE, DURATION
 
 ABOUT = """Quantiles, intervals and survival of times that are only partly seen.
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.features import read_table
+from cqrf._input.target import Target, read_target
+from cqrf._model.fitted import Model, Queries
+from cqrf._survival.quantiles import QuantileSolver
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.model import Model, Queries
-from cqrf.quantiles import QuantileSolver
 from cqrf.report.data import time_range
 from cqrf.report.subject import is_training_table, make_solver
 from cqrf.serve.columns import Column, describe_columns
 from cqrf.serve.values import Kind
-from cqrf.table import read_table
-from cqrf.target import Target, read_target
 
 N_TIMES = 161  # of the even grid on which curves are shown
 PAD = 0.1  # of the range of times, drawn beyond its ends

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.table import CATEGORY, DATE, DURATION
+from cqrf._input.features import CATEGORY, DATE, DURATION
 
 DAY = 86400.0
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cqrf._input.target import Target
 from cqrf.datasets import make_aft
 from cqrf.metrics.censoring import uncensored_until
 from cqrf.study.experiment import Claim, Experiment, Unit
@@ -13,7 +14,6 @@ from cqrf.study.figures import LOOKS, TRUTH, add_legend, panels
 from cqrf.study.methods import DEFAULT, METHODS, Study, build_forest
 from cqrf.study.node_sizes import say
 from cqrf.study.results import Results, Row
-from cqrf.target import Target
 
 RATE = 0.08
 POINTS = (0.4, 0.8, 1.2, 1.6)

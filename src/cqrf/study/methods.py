@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest, solve_quantiles
-from cqrf.target import censored
+from cqrf._input.target import censored
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.target import censored
 from cqrf.datasets import make_aft
 from cqrf.datasets.generators import aft_quantile, heteroscedastic_quantile
 from cqrf.study.experiment import Claim, Experiment, Unit
@@ -24,7 +25,6 @@ from cqrf.study.figures import draw_lines
 from cqrf.study.methods import CENSORED, DEFAULT, ORACLES, Sample, Study, predict_all
 from cqrf.study.node_sizes import ERROR, LOSS, measure, say
 from cqrf.study.results import Results, Row
-from cqrf.target import censored
 
 FOLDER = files("cqrf.study").joinpath("paper_r")
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)

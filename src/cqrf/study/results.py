@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.files import replacing
+from cqrf._runtime.files import replacing
 
 Row: TypeAlias = dict[str, Any]
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.chance import below, mix
-from cqrf.growing.histograms import (
+from cqrf._forest.histograms import (
     MISSING,
     count_rows,
     empty_bin,
     fill,
     list_seen,
 )
-from cqrf.growing.labels import TOLERANCE
-from cqrf.kernel import called, inlined, sum_rows
+from cqrf._forest.labels import TOLERANCE
+from cqrf._runtime.compiling import called, inlined, sum_rows
+from cqrf._runtime.random import below, mix
 
 
 @inlined

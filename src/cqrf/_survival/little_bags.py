@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc, ndtri
 
-from cqrf.arguments import read_fraction
-from cqrf.forest import Forest
-from cqrf.kernel import kernel
-from cqrf.leaves import find_leaves
-from cqrf.threads import in_threads
-from cqrf.weights import CHUNK_WEIGHTS, forest_weights
+from cqrf._forest.training import Forest
+from cqrf._forest.traversal import find_leaves
+from cqrf._forest.weights import CHUNK_WEIGHTS, forest_weights
+from cqrf._runtime.arguments import read_fraction
+from cqrf._runtime.compiling import kernel
+from cqrf._runtime.threads import in_threads
 
 
 def survival_errors(

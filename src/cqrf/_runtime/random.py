@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.kernel import called, inlined, kernel
+from cqrf._runtime.compiling import called, inlined, kernel
 
 # Rounds of multiply, add and shift-xor, on words of at least MIN_BITS bits: fewer leave
 # traces in how often pairs of rows are drawn together when n is small.

@@ -1,4 +1,4 @@
-"""Quantiles: from rows of weights to times, by the estimating equation of :mod:`cqrf.equation`.
+"""Quantiles: from rows of weights to times, by the estimating equation of :mod:`cqrf._survival.equation`.
 
 A quantile that censoring hides is infinite, and said to be so, never a number that looks like one.
 """
@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from cqrf.arguments import is_count, is_number, read_choice
-from cqrf.equation import BERAN, KM, KNN, read_roots, solve_rows
-from cqrf.target import Target, first_at_risk, oriented, pair, rank_target, read_sample_weight
-from cqrf.weights import Weights
+from cqrf._forest.weights import Weights
+from cqrf._input.target import (
+    Target,
+    first_at_risk,
+    oriented,
+    pair,
+    rank_target,
+    read_sample_weight,
+)
+from cqrf._runtime.arguments import is_count, is_number, read_choice
+from cqrf._survival.equation import BERAN, KM, KNN, read_roots, solve_rows
 
 CENSORING_SURVIVALS = {"beran": BERAN, "knn": KNN, "km": KM}
 SOLVERS = ("root", "argmin")

@@ -16,10 +16,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from cqrf.forest import Forest
-from cqrf.kernel import ONE, ZERO, called, count_bits, kernel, prefetch, trailing_zeros
-from cqrf.leaves import find_leaves
-from cqrf.threads import in_threads
+from cqrf._forest.training import Forest
+from cqrf._forest.traversal import find_leaves
+from cqrf._runtime.compiling import ONE, ZERO, called, count_bits, kernel, prefetch, trailing_zeros
+from cqrf._runtime.threads import in_threads
 
 Result = TypeVar("Result")
 

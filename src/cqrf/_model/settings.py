@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.arguments import (
+from cqrf._forest.binning import MAX_BINS
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
+from cqrf._forest.training import Growing, Sampling
+from cqrf._runtime.arguments import (
     is_count,
     is_number,
     read_choice,
@@ -20,9 +23,6 @@ from cqrf.arguments import (
     read_fraction,
     read_share,
 )
-from cqrf.binning import MAX_BINS
-from cqrf.forest import Growing, Sampling
-from cqrf.growing.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 
 CRITERIA = {
     "censored_quantile": CENSORED_QUANTILE,

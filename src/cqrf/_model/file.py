@@ -31,12 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.binning import MAX_BINS, MISSING, level_edges
-from cqrf.files import replacing
-from cqrf.forest import Rows, Sampling, Trees, join_trees
-from cqrf.growing.tree import LEAF
-from cqrf.model import NO_UNIT, Model
-from cqrf.packing import (
+from cqrf._forest.binning import MAX_BINS, MISSING, level_edges
+from cqrf._forest.grower import LEAF
+from cqrf._forest.training import Rows, Sampling, Trees, join_trees
+from cqrf._input.features import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER, Columns
+from cqrf._input.target import Target, first_at_risk
+from cqrf._model.codec import (
     are_codes,
     are_leaves,
     count_splits,
@@ -44,8 +44,8 @@ from cqrf.packing import (
     pack_leaves,
     unpack_leaves,
 )
-from cqrf.table import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER, Columns
-from cqrf.target import Target, first_at_risk
+from cqrf._model.fitted import NO_UNIT, Model
+from cqrf._runtime.files import replacing
 
 MARK = b"\x93cqrf\r\n\x1a"  # a copy that changed line ends, or lost the top bit, is noticed
 FORMAT = 2

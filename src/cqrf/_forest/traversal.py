@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.forest import Forest, none_unless_any
-from cqrf.growing.tree import LEAF, goes_left
-from cqrf.kernel import ONE, ZERO, kernel
+from cqrf._forest.grower import LEAF, goes_left
+from cqrf._forest.training import Forest, none_unless_any
+from cqrf._runtime.compiling import ONE, ZERO, kernel
 
 # A step down a tree waits for a node from memory. So many queries and trees take each step
 # together, and wait together.

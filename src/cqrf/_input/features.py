@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from cqrf.arguments import is_number
+from cqrf._runtime.arguments import is_number
 
 # One byte per code, less one code for missing and one spare that no level ever has.
 MAX_LEVELS = 254

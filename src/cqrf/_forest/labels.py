@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.kernel import called, inlined
+from cqrf._runtime.compiling import called, inlined
 
 VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE = 0, 1, 2, 3
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.arguments import read_floats
+from cqrf._runtime.arguments import read_floats
 
 Times = TypeVar("Times", NDArray[np.float64], float)
 

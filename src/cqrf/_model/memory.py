@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from joblib import effective_n_jobs
 
-from cqrf.binning import EDGE_SAMPLE
-from cqrf.forest import Growing
+from cqrf._forest.binning import EDGE_SAMPLE
+from cqrf._forest.training import Growing
 
 # Rows in a leaf, as a share of the smallest node that may be split: nodes are split anywhere, so
 # that leaves are of all sizes below it. Measured over criteria and node sizes.

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.growing.histograms import MISSING
-from cqrf.growing.labels import label_node, position
-from cqrf.growing.splitting import find_split
-from cqrf.kernel import called, inlined, kernel
+from cqrf._forest.histograms import MISSING
+from cqrf._forest.labels import label_node, position
+from cqrf._forest.splitting import find_split
+from cqrf._runtime.compiling import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)
 LEAF = -1
@@ -97,7 +97,7 @@ def grow_nodes(
 
     The rows of tree k are the ranks from ``starts[2 * k]`` to ``starts[2 * k + 1]``, in time
     order. Writes the table of the module's docstring and the subsets into ``scratch``, the fields
-    of :class:`~cqrf.growing.scratch.Scratch`, one tree behind the other. Those of tree k begin at
+    of :class:`~cqrf._forest.workspace.Scratch`, one tree behind the other. Those of tree k begin at
     ``first_node[k]`` and ``first_subset[k]``, from where it counts its own; one entry more says
     where the last tree ends. Adds the gain of each feature over the splits of a tree, per row of
     the tree. What is not needed is None and not compiled: ``categorical`` if no feature is;

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.growing.labels import remove_absent
-from cqrf.kernel import kernel
-from cqrf.weights import Weights
+from cqrf._forest.labels import remove_absent
+from cqrf._forest.weights import Weights
+from cqrf._runtime.compiling import kernel
 
 
 @dataclass(frozen=True, eq=False)

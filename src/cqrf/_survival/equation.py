@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.curves import product_limit
-from cqrf.growing.labels import TOLERANCE
-from cqrf.kernel import kernel
+from cqrf._forest.labels import TOLERANCE
+from cqrf._runtime.compiling import kernel
+from cqrf._survival.curves import product_limit
 
 BERAN, KNN, KM = 0, 1, 2
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.chance import draw_without_replacement
-from cqrf.kernel import kernel
-from cqrf.threads import in_threads
+from cqrf._runtime.compiling import kernel
+from cqrf._runtime.random import draw_without_replacement
+from cqrf._runtime.threads import in_threads
 
 MISSING = 255
 MAX_BINS = 255

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.kernel import ONE, add_row, bits_of_bytes, called, inlined, trailing_zeros
+from cqrf._runtime.compiling import ONE, add_row, bits_of_bytes, called, inlined, trailing_zeros
 
 N_BINS = 256
 MISSING = 255

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.chance import below, derive, mix, permutation_keys, permuted
-from cqrf.kernel import called, kernel
+from cqrf._runtime.compiling import called, kernel
+from cqrf._runtime.random import below, derive, mix, permutation_keys, permuted
 
 # Number of the bags' own seed: behind those of all trees.
 BAGS = 2**32

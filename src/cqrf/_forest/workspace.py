@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.growing.histograms import N_BINS
+from cqrf._forest.histograms import N_BINS
 
 # A node of at most this many rows is copied together with its codes, so that it and all
 # nodes below it read from the processor's cache; unless features are so many and so few of

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf.target import read_sample_weight
+from cqrf._input.target import read_sample_weight
 
 MANTISSA_BITS = 53
 HALF_BITS = 27  # of a mantissa: 2**31 halves add up to less than 2**63

@@ -16,20 +16,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
-from cqrf.arguments import is_missing, is_number, read_floats
-from cqrf.binning import encode, find_edges, level_edges
-from cqrf.curves import StepCurves, step_curves
-from cqrf.forest import Forest, Rows, Sampling, grow_forest, in_bag_bits
+from cqrf._forest.binning import encode, find_edges, level_edges
+from cqrf._forest.training import Forest, Rows, Sampling, grow_forest, in_bag_bits
+from cqrf._forest.weights import Weights, map_weights
+from cqrf._input.features import Columns
+from cqrf._input.sample_weight import relative_weight
+from cqrf._input.target import Target, first_at_risk, oriented, rank_target
+from cqrf._model.settings import Plan
+from cqrf._runtime.arguments import is_missing, is_number, read_floats
+from cqrf._runtime.progress import show_progress
+from cqrf._survival.curves import StepCurves, step_curves
+from cqrf._survival.little_bags import log_log_interval, survival_errors
+from cqrf._survival.quantiles import QuantileSolver, Solution
 from cqrf.metrics.censoring import marginal_weights
 from cqrf.metrics.quantile import censored_quantile_loss
-from cqrf.progress import show_progress
-from cqrf.quantiles import QuantileSolver, Solution
-from cqrf.sample_weight import relative_weight
-from cqrf.settings import Plan
-from cqrf.table import Columns
-from cqrf.target import Target, first_at_risk, oriented, rank_target
-from cqrf.uncertainty import log_log_interval, survival_errors
-from cqrf.weights import Weights, map_weights
 
 Result = TypeVar("Result")
 

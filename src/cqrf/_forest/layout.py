@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cqrf.growing.tree import BEGIN, CODE, END, FEATURE, LEAF, LEFT, MISSING_LEFT, partition
-from cqrf.kernel import inlined, kernel
+from cqrf._forest.grower import BEGIN, CODE, END, FEATURE, LEAF, LEFT, MISSING_LEFT, partition
+from cqrf._runtime.compiling import inlined, kernel
 
 
 @kernel

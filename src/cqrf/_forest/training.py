@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.growing.histograms import N_BINS
-from cqrf.growing.labels import VARIANCE, read_labelling
-from cqrf.growing.sampling import Lots, cast_lots, draw_rows, draw_units
-from cqrf.growing.scratch import make_scratch
-from cqrf.growing.settling import settle_rows
-from cqrf.growing.tree import CODE, FEATURE, LEAF, MISSING_LEFT, grow_nodes
-from cqrf.kernel import kernel
-from cqrf.threads import side_by_side
+from cqrf._forest.grower import CODE, FEATURE, LEAF, MISSING_LEFT, grow_nodes
+from cqrf._forest.histograms import N_BINS
+from cqrf._forest.labels import VARIANCE, read_labelling
+from cqrf._forest.layout import settle_rows
+from cqrf._forest.sampling import Lots, cast_lots, draw_rows, draw_units
+from cqrf._forest.workspace import make_scratch
+from cqrf._runtime.compiling import kernel
+from cqrf._runtime.threads import side_by_side
 
 # Trees are grown in batches of about this many row visits (rows times features): long
 # enough to hide the cost of a task, short enough to stop soon when interrupted.
@@ -84,7 +84,7 @@ class Trees(NamedTuple):
 class Forest:
     """All trees: arrays with one entry per node, and the rows of every leaf.
 
-    The node arrays are those of :mod:`cqrf.growing.tree`, each tree level by level, with
+    The node arrays are those of :mod:`cqrf._forest.grower`, each tree level by level, with
     children and subsets numbered through the whole forest; ``left`` of a leaf is its number
     among all leaves. Tree t starts at node ``roots[t]``.
     """

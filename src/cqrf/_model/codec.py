@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf.kernel import kernel
+from cqrf._runtime.compiling import kernel
 
 # A number of more bits than these is refused: it could only be a wrong one.
 NUMBER_BITS = 31

@@ -1,0 +1,1 @@
+"""From arrays to weights: binning, subsampling, splitting criteria, trees, leaf lookup."""

@@ -1,0 +1,1 @@
+"""A fitted forest: its settings, its state, how it is fitted, read, saved and loaded."""

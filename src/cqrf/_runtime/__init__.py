@@ -1,0 +1,1 @@
+"""What every layer above stands on: compiling, random numbers, argument checks, threads, files."""

@@ -1,0 +1,1 @@
+"""From weights to answers: product-limit curves, the estimating equation, quantiles, standard errors."""

@@ -1,1 +1,0 @@
-"""One tree: its rows, its labels, its splits."""
