@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._forest.labels import TOLERANCE
 from cqrf._input.features import CATEGORY, DATE, DURATION, read_table
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
 from cqrf._runtime.arguments import is_count, read_count, read_floats

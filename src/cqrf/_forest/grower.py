@@ -25,8 +25,9 @@ from __future__ import annotations
 import numpy as np
 
 from cqrf._forest.histograms import MISSING
-from cqrf._forest.labels import label_node, position
+from cqrf._forest.labels import label_node
 from cqrf._forest.splitting import find_split
+from cqrf._input.risk_sets import first_position
 from cqrf._runtime.compiling import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)
@@ -306,5 +307,5 @@ def take_first_at_risk(first_at_risk, rows):
         return None
     first = np.empty(rows.shape[0], np.int32)
     for i in range(rows.shape[0]):
-        first[i] = position(rows, first_at_risk[rows[i]])
+        first[i] = first_position(rows, first_at_risk[rows[i]])
     return first

@@ -32,13 +32,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.risk_sets import TOLERANCE, first_position, subtract_not_entered
 from cqrf._runtime.compiling import called, inlined
 
 VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE = 0, 1, 2, 3
-
-# A survival within this distance of a level has reached it: sums of weights that should
-# be equal differ in their last digits.
-TOLERANCE = 1e-12
 
 
 class Labelling(NamedTuple):
@@ -119,7 +116,7 @@ def label_node(
     if first_at_risk is not None:
         for i in range(n):
             value[i] = labels[i, 0]
-        remove_absent(rows, value, first_at_risk, at_risk)
+        subtract_not_entered(rows, value, first_at_risk, at_risk)
     if by_hazard is not None:
         return label_by_hazard(time, event, first_at_risk, rows, at_risk, labels), mass
     if by_curve is not None:
@@ -202,7 +199,7 @@ def label_by_hazard(time, event, first_at_risk, rows, at_risk, labels):
         for i in range(n):
             at_risk[i] = labels[i, 1]
         for i in range(n):
-            entered = position(rows, first_at_risk[rows[i]])
+            entered = first_position(rows, first_at_risk[rows[i]])
             if entered > 0:
                 labels[i, 1] -= at_risk[entered - 1]
     for i in range(n):
@@ -330,7 +327,7 @@ def label_late_rows(
     for k in range(n_levels):
         cuts[2, k] = 0.0
     for i in range(n):
-        entered = position(rows, first_at_risk[rows[i]])
+        entered = first_position(rows, first_at_risk[rows[i]])
         at_entry = 1.0 if entered == 0 else at_risk[entered - 1]
         for k in range(n_levels):
             label, expected = 1.0, 1.0
@@ -343,33 +340,3 @@ def label_late_rows(
     for i in range(n):
         for k in range(n_levels):
             labels[i, k + 1] = labels[i, 0] * (labels[i, k + 1] - cuts[2, k])
-
-
-@called
-def remove_absent(rows, weights, first_at_risk, at_risk):
-    """Take from the weight at risk at each row that of rows which have not entered yet.
-
-    Rows ascend; ``weights`` stand by position, ``first_at_risk`` by row.
-    """
-    n = rows.shape[0]
-    absent = np.zeros(n + 1)
-    for j in range(n):
-        absent[0] += weights[j]
-        absent[position(rows, first_at_risk[rows[j]])] -= weights[j]
-    waiting = 0.0
-    for i in range(n):
-        waiting += absent[i]
-        at_risk[i] = max(at_risk[i] - waiting, weights[i])
-
-
-@inlined
-def position(rows, first):
-    """Place of the first of some ascending rows that is not below ``first``."""
-    low, high = 0, rows.shape[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if rows[middle] < first:
-            low = middle + 1
-        else:
-            high = middle
-    return low

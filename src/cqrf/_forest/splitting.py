@@ -23,7 +23,7 @@ from cqrf._forest.histograms import (
     fill,
     list_seen,
 )
-from cqrf._forest.labels import TOLERANCE
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import called, inlined, sum_rows
 from cqrf._runtime.random import below, mix
 

@@ -214,17 +214,6 @@ def check_some_weight(there_is: bool, name: str = "sample_weight") -> None:
         raise ValueError(f"{name} is zero in every row: nothing is left to learn from.")
 
 
-def first_at_risk(target: Target) -> NDArray[np.int32] | None:
-    """First rank at which each row is at risk, for a target in time order.
-
-    None if all are there from the start.
-    """
-    if target.entry is None:
-        return None
-    first = np.searchsorted(target.time, target.entry, side="right").astype(np.int32)
-    return first if first.any() else None
-
-
 def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
     names = [name for name in y.dtype.names or () if name != "entry"]
     events = [name for name in names if y.dtype[name].kind == "b"]

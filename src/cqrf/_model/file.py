@@ -35,7 +35,8 @@ from cqrf._forest.binning import MAX_BINS, MISSING, level_edges
 from cqrf._forest.grower import LEAF
 from cqrf._forest.training import Rows, Sampling, Trees, join_trees
 from cqrf._input.features import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER, Columns
-from cqrf._input.target import Target, first_at_risk
+from cqrf._input.risk_sets import first_at_risk
+from cqrf._input.target import Target
 from cqrf._model.codec import (
     are_codes,
     are_leaves,

@@ -20,8 +20,9 @@ from cqrf._forest.binning import encode, find_edges, level_edges
 from cqrf._forest.training import Forest, Rows, Sampling, grow_forest, in_bag_bits
 from cqrf._forest.weights import Weights, map_weights
 from cqrf._input.features import Columns
+from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.sample_weight import relative_weight
-from cqrf._input.target import Target, first_at_risk, oriented, rank_target
+from cqrf._input.target import Target, oriented, rank_target
 from cqrf._model.settings import Plan
 from cqrf._runtime.arguments import is_missing, is_number, read_floats
 from cqrf._runtime.progress import show_progress

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._forest.labels import remove_absent
 from cqrf._forest.weights import Weights
+from cqrf._input.risk_sets import subtract_not_entered
 from cqrf._runtime.compiling import kernel
 
 
@@ -145,7 +145,7 @@ def weight_at_risk(ranks, weights, first_at_risk, at_risk):
         remaining += weights[i]
         at_risk[i] = remaining
     if first_at_risk is not None:
-        remove_absent(ranks, weights, first_at_risk, at_risk)
+        subtract_not_entered(ranks, weights, first_at_risk, at_risk)
 
 
 @kernel

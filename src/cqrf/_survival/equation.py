@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf._forest.labels import TOLERANCE
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import kernel
 from cqrf._survival.curves import product_limit
 

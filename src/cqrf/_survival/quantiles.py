@@ -14,14 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from cqrf._forest.weights import Weights
-from cqrf._input.target import (
-    Target,
-    first_at_risk,
-    oriented,
-    pair,
-    rank_target,
-    read_sample_weight,
-)
+from cqrf._input.risk_sets import first_at_risk
+from cqrf._input.target import Target, oriented, pair, rank_target, read_sample_weight
 from cqrf._runtime.arguments import is_count, is_number, read_choice
 from cqrf._survival.equation import BERAN, KM, KNN, read_roots, solve_rows
 

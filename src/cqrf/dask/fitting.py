@@ -16,7 +16,8 @@ from distributed import Client, Future
 from numpy.typing import NDArray
 
 from cqrf._forest.training import Rows, Sampling, Trees, join_trees, power_of_two
-from cqrf._input.target import first_at_risk, rank_target
+from cqrf._input.risk_sets import first_at_risk
+from cqrf._input.target import rank_target
 from cqrf._model.fitted import Model
 from cqrf._model.settings import Plan
 from cqrf._runtime.progress import show_progress

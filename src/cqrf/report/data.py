@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.features import CATEGORY, DATE, DURATION
-from cqrf._input.target import Target, first_at_risk, rank_target
+from cqrf._input.risk_sets import first_at_risk
+from cqrf._input.target import Target, rank_target
 from cqrf._survival.curves import StepCurve, step_curves
 from cqrf.metrics.censoring import marginal_weights
 from cqrf.report.numbers import count, plain, plain_list, say, say_share, thin
