@@ -6,7 +6,7 @@ import time
 import joblib
 import pytest
 
-from cqrf._runtime.threads import TASKS_AHEAD, in_threads
+from cqrf._runtime.threads import TASKS_AHEAD, thread_map
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 8, -1])
@@ -17,22 +17,22 @@ def test_results_come_in_the_order_of_the_tasks(n_jobs, n_tasks):
         return i + j
 
     tasks = [(i, 1000) for i in range(n_tasks)]
-    assert list(in_threads(slow_first, tasks, n_jobs)) == [1000 + i for i in range(n_tasks)]
+    assert list(thread_map(slow_first, tasks, n_jobs)) == [1000 + i for i in range(n_tasks)]
 
 
 def test_tasks_run_side_by_side():
     both = threading.Barrier(2, timeout=10)
-    assert len(list(in_threads(both.wait, [(), ()], 2))) == 2
+    assert len(list(thread_map(both.wait, [(), ()], 2))) == 2
 
 
 def test_the_number_of_threads_is_joblibs():
     def name():
         return threading.current_thread().name
 
-    names = set(in_threads(name, [()] * 20, None))
+    names = set(thread_map(name, [()] * 20, None))
     assert names == {threading.main_thread().name}
     with joblib.parallel_config("threading", n_jobs=2):
-        names = set(in_threads(name, [()] * 20, None))
+        names = set(thread_map(name, [()] * 20, None))
     assert threading.main_thread().name not in names
 
 
@@ -47,7 +47,7 @@ def test_after_a_failure_nothing_new_begins(n_jobs):
         time.sleep(0.001)
         return i
 
-    results = in_threads(fail_at_ten, [(i,) for i in range(1000)], n_jobs)
+    results = thread_map(fail_at_ten, [(i,) for i in range(1000)], n_jobs)
     with pytest.raises(ArithmeticError, match="ten"):
         list(results)
     assert max(begun) <= 10 + 2 * TASKS_AHEAD
@@ -55,7 +55,7 @@ def test_after_a_failure_nothing_new_begins(n_jobs):
 
 def test_a_reader_that_leaves_early_stops_the_rest():
     begun = []
-    results = in_threads(begun.append, [(i,) for i in range(1000)], 2)
+    results = thread_map(begun.append, [(i,) for i in range(1000)], 2)
     next(results)
     results.close()
     assert len(begun) < 100

@@ -19,13 +19,13 @@ SETTINGS = {"n_estimators": 32, "random_state": 3}
 @pytest.fixture
 def only_elsewhere(monkeypatch):
     """No tree is grown in a thread of this process."""
-    in_threads = threads.in_threads
+    thread_map = threads.thread_map
 
     def refuse(function, *rest):
         assert function.__name__ != "grow_trees"
-        return in_threads(function, *rest)
+        return thread_map(function, *rest)
 
-    monkeypatch.setattr(threads, "in_threads", refuse)
+    monkeypatch.setattr(threads, "thread_map", refuse)
 
 
 def test_the_threads_of_this_process_are_the_default(only_elsewhere, table):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cqrf._runtime.compiling import kernel
 from cqrf._runtime.random import draw_without_replacement
-from cqrf._runtime.threads import in_threads
+from cqrf._runtime.threads import thread_map
 
 MISSING = 255
 MAX_BINS = 255
@@ -36,7 +36,7 @@ def find_edges(
     if len(X) > EDGE_SAMPLE:
         X = X[np.sort(draw_without_replacement(np.uint64(seed), len(X), EDGE_SAMPLE))]
     tasks = [(column, max_bins) for column in X.T]
-    return list(in_threads(column_edges, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
+    return list(thread_map(column_edges, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
 
 
 def level_edges(n_levels: int) -> NDArray[np.float64]:
@@ -71,7 +71,7 @@ def encode(
     step = max(1, TASK_SIZE // max(1, len(X)))
     groups = [slice(first, first + step) for first in range(0, X.shape[1], step)]
     tasks = [(X[:, group].T, padded[group], codes[group]) for group in groups]
-    list(in_threads(_encode_columns, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
+    list(thread_map(_encode_columns, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
 
 

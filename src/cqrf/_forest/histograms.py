@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf._runtime.compiling import ONE, add_row, bits_of_bytes, called, inlined, trailing_zeros
+from cqrf._runtime.compiling import ONE, called, inlined
+from cqrf._runtime.intrinsics import add_row, bits_of_bytes, trailing_zeros
 
 N_BINS = 256
 MISSING = 255

@@ -24,7 +24,8 @@ from cqrf._forest.histograms import (
     list_seen,
 )
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._runtime.compiling import called, inlined, sum_rows
+from cqrf._runtime.compiling import called, inlined
+from cqrf._runtime.intrinsics import sum_rows
 from cqrf._runtime.random import below, mix
 
 

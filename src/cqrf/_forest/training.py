@@ -20,7 +20,7 @@ from cqrf._forest.layout import settle_rows
 from cqrf._forest.sampling import Lots, cast_lots, draw_rows, draw_units
 from cqrf._forest.workspace import make_scratch
 from cqrf._runtime.compiling import kernel
-from cqrf._runtime.threads import side_by_side
+from cqrf._runtime.threads import parallel_map
 
 # Trees are grown in batches of about this many row visits (rows times features): long
 # enough to hide the cost of a task, short enough to stop soon when interrupted.
@@ -125,7 +125,7 @@ def grow_forest(
         (rows, sampling, growing, lots.of(slice(first, first + batch)))
         for first in range(0, n_trees, batch)
     ]
-    batches: Iterable[Any] = side_by_side(grow_trees, tasks, n_jobs)
+    batches: Iterable[Any] = parallel_map(grow_trees, tasks, n_jobs)
     if progress is not None:
         batches = progress(iter(batches), len(tasks))
     fields: list[list[NDArray[Any]]] = [[] for _ in range(len(Trees._fields) + 1)]

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from cqrf._forest.training import Forest
 from cqrf._forest.traversal import find_leaves
-from cqrf._runtime.compiling import ONE, ZERO, called, count_bits, kernel, prefetch, trailing_zeros
-from cqrf._runtime.threads import in_threads
+from cqrf._runtime.compiling import ONE, ZERO, called, kernel
+from cqrf._runtime.intrinsics import count_bits, prefetch, trailing_zeros
+from cqrf._runtime.threads import thread_map
 
 Result = TypeVar("Result")
 
@@ -99,7 +100,7 @@ def map_weights(
         bag = None if in_bag is None else in_bag[rows]
         return read(forest_weights(forest, queries[rows], n_train, sample_weight, bag))
 
-    return list(in_threads(task, [(start,) for start in range(0, n_queries, chunk)], n_jobs))
+    return list(thread_map(task, [(start,) for start in range(0, n_queries, chunk)], n_jobs))
 
 
 @kernel

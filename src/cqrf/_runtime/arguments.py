@@ -1,6 +1,6 @@
-"""Arguments: one check for each kind of value a user passes.
+"""Checks of arguments, one for each kind of value a user passes.
 
-Every error names the argument, what was found, and what would do.
+Every error names the argument, what was found, and what is expected.
 """
 
 from __future__ import annotations
@@ -80,6 +80,6 @@ def is_missing(value: Any) -> bool:
 
 
 def exactly(number: float) -> str:
-    """A number as it is written by hand, with as many digits as tell it from all others."""
+    """Shortest text that reads back as the same number."""
     text = f"{number:.15g}"
     return text if float(text) == number else repr(float(number))

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of ``path`` once it is whole and on disk.
+    """A file to write to that replaces ``path`` once it is complete and on disk.
 
-    Whatever happens before that, an error, a full disk, a kill, leaves what stood there as it
-    was. A link keeps pointing where it did, and a file that is replaced keeps its permissions.
+    Until then an error, a full disk or a kill leaves the old file unchanged. A link keeps its
+    target, and a file that is replaced keeps its permissions.
     """
     target = Path(path).resolve()
     if target.is_dir():

@@ -1,4 +1,4 @@
-"""Progress: a bar on standard error, over the trees of a fit or the trials of a search."""
+"""A progress bar on standard error, over the trees of a fit or the trials of a search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 30
 def show_progress(
     batches: Iterable[Item], n_batches: int, total: int, noun: str = "trees"
 ) -> Iterator[Item]:
-    """Pass finished batches through and redraw the bar after each."""
+    """Yield finished batches and redraw the bar after each."""
     began = time.perf_counter()
     _draw(0, total, noun, began)
     for done, batch in enumerate(batches, start=1):

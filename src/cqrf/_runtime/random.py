@@ -1,9 +1,9 @@
-"""Chance: every random choice as a pure function of a seed and a number.
+"""Random numbers keyed by (seed, tree, row): every random choice is a pure function of its key.
 
-Which rows a tree sees is decided by a keyed permutation of the row numbers 0 .. n - 1:
-the tree draws the rows that its permutation puts first. Nobody needs the table, a stream
-of random numbers or another row to decide about one row, so the same forest can be grown
-anywhere, from any part of the table, in any order.
+A subsample is the beginning of a keyed permutation of the row numbers 0 .. n - 1. Whether a tree
+draws a row depends on its key and the row number alone, not on a stream of random numbers or on
+other rows. The same forest can therefore be grown anywhere, from any part of the table, in any
+order.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._runtime.compiling import called, inlined, kernel
 
-# Rounds of multiply, add and shift-xor, on words of at least MIN_BITS bits: fewer leave
-# traces in how often pairs of rows are drawn together when n is small.
+# Rounds of multiply, add and shift-xor, on words of at least MIN_BITS bits. With fewer, some pairs
+# of rows are drawn together too often when n is small.
 ROUNDS = 6
 MIN_BITS = 8
 
@@ -33,9 +33,9 @@ mix = inlined(_mix)
 
 
 def derive(seed: ArrayLike, number: ArrayLike) -> NDArray[np.uint64]:
-    """Seeds of the ``number``-th things that hang on ``seed``, for numbers or arrays of them."""
+    """Seed of the ``number``-th stream derived from ``seed``, for numbers or arrays of them."""
     seeds, numbers = np.asarray(seed, np.uint64), np.asarray(number, np.uint64)
-    # Arrays overflow in silence, single numbers do not.
+    # Arrays wrap around silently; NumPy warns for scalars.
     mixed = _mix(_mix(np.atleast_1d(seeds)) ^ numbers)
     return mixed if seeds.ndim or numbers.ndim else mixed[0]
 
@@ -47,9 +47,9 @@ def below(word, n):
 
 
 def permutation_keys(seeds: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
-    """Constants of a keyed permutation of 0 .. n - 1 for each seed.
+    """Keys of a permutation of 0 .. n - 1 for each seed, shape (n_seeds, 1 + 2 * ROUNDS).
 
-    A row holds the number of bits, then multipliers and addends in turns.
+    A row holds the number of bits, then alternating multipliers and addends.
     """
     bits = max(MIN_BITS, (n - 1).bit_length())
     constants = derive(seeds[:, np.newaxis], np.arange(2 * ROUNDS))
@@ -62,7 +62,7 @@ def permuted(i, n, key):
     """Image of i under the keyed permutation of 0 .. n - 1.
 
     Each round is a bijection of the words of ``bits`` bits; words that fall outside
-    0 .. n - 1 walk on until they fall inside.
+    0 .. n - 1 are mapped again until they fall inside (cycle walking).
     """
     bits = key[0]
     mask = (np.uint64(1) << bits) - np.uint64(1)
@@ -77,7 +77,7 @@ def permuted(i, n, key):
 
 
 def draw_without_replacement(seed: ArrayLike, n: int, size: int) -> NDArray[np.int64]:
-    """The ``size`` first rows of the keyed permutation of 0 .. n - 1, in its order."""
+    """The first ``size`` images of the keyed permutation of 0 .. n - 1, in its order."""
     drawn = np.empty(size, np.int64)
     _permute(n, permutation_keys(np.atleast_1d(np.asarray(seed, np.uint64)), n)[0], drawn)
     return drawn

@@ -1,8 +1,8 @@
-"""Threads: independent pieces of work, done side by side, their results in order.
+"""Parallel maps over independent tasks, with results in order.
 
-Kernels hold no lock, so threads share the table and the forest without a copy. The standard
-library's pool wakes as soon as a result is there: a forest of a few hundred rows is grown in less
-time than a pool that looks around every few milliseconds would lose.
+Kernels release the interpreter lock, so threads share the table and the forest without a copy. The
+pool is the standard library's: it returns a result as soon as it is there. joblib's polls every few
+milliseconds, longer than a forest of a few hundred rows takes to grow.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_back
 
 Result = TypeVar("Result")
 
-TASKS_AHEAD = 4  # per thread: none waits for the next task, and few are there to be called off
+TASKS_AHEAD = 4  # queued per thread: enough that none waits, few to cancel
 
 
-def side_by_side(
+def parallel_map(
     function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], n_jobs: int | None
 ) -> Iterator[Result]:
-    """As :func:`in_threads`, unless ``joblib.parallel_config`` names a backend of processes.
+    """:func:`thread_map`, or the process backend that ``joblib.parallel_config`` names.
 
-    Then that backend, such as Dask's or Ray's, does the work.
+    Such a backend is Dask's or Ray's.
     """
     backend, _ = get_active_backend(prefer="threads")
     if isinstance(backend, ThreadingBackend | SequentialBackend):
-        yield from in_threads(function, tasks, n_jobs)
+        yield from thread_map(function, tasks, n_jobs)
     else:
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
         yield from parallel(delayed(function)(*task) for task in tasks)
 
 
-def in_threads(
+def thread_map(
     function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], n_jobs: int | None
 ) -> Iterator[Result]:
     """Results of the function for each tuple of arguments, in order, as they become ready.
 
-    ``n_jobs`` counts as in joblib, whose ``parallel_config`` is heeded. If one task fails, or
-    Ctrl-C arrives, those that have not begun never do.
+    ``n_jobs`` and ``parallel_config`` are joblib's. If a task fails, or Ctrl-C arrives, tasks that
+    have not begun are cancelled.
     """
     n_threads = min(effective_n_jobs(n_jobs), len(tasks))
     if n_threads <= 1:
@@ -67,10 +67,10 @@ def in_threads(
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C in the midst of a kernel be the KeyboardInterrupt that it is.
+    """Raise Ctrl-C during a kernel as KeyboardInterrupt.
 
-    A signal that arrives while the main thread is in a kernel comes out of Numba as a chain
-    of SystemErrors, with the interrupt as their first cause.
+    A signal that arrives while the main thread runs a kernel leaves Numba as a chain of
+    SystemErrors with the interrupt as their first cause.
     """
     try:
         yield

@@ -30,7 +30,7 @@ from cqrf._forest.traversal import find_leaves
 from cqrf._forest.weights import CHUNK_WEIGHTS, forest_weights
 from cqrf._runtime.arguments import read_fraction
 from cqrf._runtime.compiling import kernel
-from cqrf._runtime.threads import in_threads
+from cqrf._runtime.threads import thread_map
 
 
 def survival_errors(
@@ -62,7 +62,7 @@ def survival_errors(
             bag_size,
         )
 
-    parts = in_threads(task, [(start,) for start in range(0, len(queries), chunk)], n_jobs)
+    parts = thread_map(task, [(start,) for start in range(0, len(queries), chunk)], n_jobs)
     between, within = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return np.sqrt(remove_noise(between, within, n_bags))
 
