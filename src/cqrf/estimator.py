@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._forest.grower import grow_nodes
-from cqrf._forest.training import Growing
+from cqrf._forest.grower import grow_trees
+from cqrf._forest.spec import Growing
 from cqrf._input.features import read_table
 from cqrf._input.target import read_target
 from cqrf._model.file import ModelFileError, Saved, are_notes, read_model_file, write_model_file
@@ -191,7 +191,7 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         matrix, columns = read_table(named, X)
         plan = self._plan(matrix.shape[1])
         self._solver(plan.censoring).check_neighbors(len(matrix))
-        if self.verbose and not grow_nodes.signatures:
+        if self.verbose and not grow_trees.signatures:
             print(
                 "preparing the kernels: compiled at the first fit ever, then read from a cache",
                 file=sys.stderr,

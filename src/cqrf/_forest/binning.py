@@ -1,9 +1,9 @@
 """Binning: each feature becomes one byte per row, once, before any tree is grown.
 
-Edges are midpoints between neighbouring training values, so that a split between two
-bins is the split between two values. The code of x is the number of edges below x:
-x <= edges[b] exactly where code <= b. A feature with more distinct values than bins
-gets edges at even quantiles. Code 255 stands for a missing value.
+Edges are midpoints between adjacent training values, so that a split between two bins is the split
+between two values. The code of x is the number of edges below x: x <= edges[b] exactly where
+code <= b. A feature with more distinct values than bins has edges at even quantiles. MISSING is the
+code of a missing value.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.spec import MAX_BINS, MISSING
 from cqrf._runtime.compiling import kernel
 from cqrf._runtime.random import draw_without_replacement
 from cqrf._runtime.threads import thread_map
 
-MISSING = 255
-MAX_BINS = 255
-# Edges come from at most this many rows: their error, about 1/sqrt(rows) of a quantile,
-# is then below a bin's width, and the sort stays cheap at any n.
+# Edges come from at most this many rows: the error of their quantiles, about 1/sqrt(rows), is then
+# below the width of a bin, and the sort stays cheap at any n.
 EDGE_SAMPLE = 200_000
-# A table of fewer values is encoded sooner than threads are started for it.
+# A table of fewer values is encoded faster than threads are started.
 SERIAL_SIZE = 1_000_000
 # Columns are encoded in groups of about so many values: a task costs as much as a thousand of them.
 TASK_SIZE = 200_000
@@ -51,12 +50,12 @@ def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float
     last_of_value = np.flatnonzero(values[1:] != values[:-1])
     if len(last_of_value) >= max_bins:
         targets = np.arange(1, max_bins) * (len(values) / max_bins)
-        reached = np.ceil(targets).astype(np.int64) - 1  # the row at which so many are below
+        reached = np.ceil(targets).astype(np.int64) - 1  # index of the row with this many up to it
         below = np.searchsorted(last_of_value, reached)
         last_of_value = last_of_value[np.unique(np.minimum(below, len(last_of_value) - 1))]
     low, high = values[last_of_value], values[last_of_value + 1]
     middle = low / 2 + high / 2
-    # Between two adjacent floats there is no middle: the edge is then the lower one.
+    # Between two adjacent floats there is no midpoint: the edge is then the lower one.
     return np.where((middle < low) | (middle >= high), low, middle)
 
 
@@ -86,7 +85,7 @@ def _encode_columns(
 def _encode_column(column, edges, codes):
     for i in range(column.shape[0]):
         x = column[i]
-        # Halving 255 edges takes eight steps and no branch: no processor guesses the way.
+        # Binary search in eight steps, without a branch to mispredict.
         n_below = np.uint64(0)
         for step in (128, 64, 32, 16, 8, 4, 2, 1):
             n_below += np.uint64(step * (edges[n_below + np.uint64(step - 1)] < x))

@@ -1,41 +1,223 @@
-"""The tree: nodes are split until they are small.
+"""The grower: nodes are split until they are small.
 
 While it grows, a tree is ranges of one array of its rows, in time order, which every split
-partitions stably: each node and each leaf is in time order for nothing. It is a table of
+partitions stably: each node and each leaf is in time order without sorting. It is a table of
 integers with one row per node:
 
 FEATURE
-    the feature a node splits on, -1 for a leaf
+    the feature a node splits on, LEAF for a leaf
 CODE
-    numeric features: codes up to this one go left; categories: the row of ``subsets``,
+    numeric features: codes up to this one go left; categories: the row of the tree's ``subsets``,
     a table of 256 bits each, whose set bits go left
 MISSING_LEFT
-    whether missing values go left. If the node saw none, they follow its larger child, as do
-    levels of a category that it did not see
+    whether missing values go left. If the node had none, they follow its larger child, as do
+    levels of a category that it did not have
 LEFT
-    the left child, the right one stands behind it
+    the left child; the right one is the next node
 BEGIN, END
-    where its rows are
+    the range of its rows
 DEPTH, NEXT
-    how deep it is, and which node waits to be split behind it; while the tree grows
+    its depth, and the node that is to be split after it; while the tree grows
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from cqrf._forest.histograms import MISSING
-from cqrf._forest.labels import label_node
-from cqrf._forest.splitting import find_split
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.criteria import label_node
+from cqrf._forest.spec import LEAF, MISSING
+from cqrf._forest.splitting import NO_SPLIT, Node, find_split, is_category
 from cqrf._input.risk_sets import first_position
 from cqrf._runtime.compiling import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)
-LEAF = -1
+
+
+class Grown(NamedTuple):
+    """What the grower writes beside ``nodes`` and ``subsets`` of its workspace.
+
+    Attributes
+    ----------
+    first_node, first_subset : (n_trees + 1,) int64
+        Where the nodes and subsets of each tree begin, and where the last ends.
+    gains : (n_trees, n_features) float64
+        Gain of each feature over the splits of a tree, divided by the rows of the tree.
+    """
+
+    first_node: NDArray[np.int64]
+    first_subset: NDArray[np.int64]
+    gains: NDArray[np.float64]
+
+
+@kernel
+def grow_trees(rows, samples, growing, work, grown):
+    """Grow a tree from each subsample until no node should or can be split.
+
+    ``rows`` is a :class:`~cqrf._forest.spec.Rows`, ``samples`` a ``Subsamples``, ``growing`` a
+    ``Growing``, ``work`` a :class:`~cqrf._forest.workspace.Workspace`. Writes nodes and subsets
+    into ``work``, tree after tree, and ``grown``.
+    """
+    first_node, first_subset, starts = grown.first_node, grown.first_subset, samples.starts
+    first_node[0], first_subset[0] = 0, 0
+    for tree in range(samples.seeds.shape[0]):
+        ranks = samples.ranks[starts[2 * tree] : starts[2 * tree + 1]]
+        nodes = work.nodes[first_node[tree] :]
+        subsets = work.subsets[first_subset[tree] :]
+        target = Growth(nodes, subsets, grown.gains[tree])
+        n_nodes, n_subsets = grow_tree(rows, ranks, samples.seeds[tree], growing, work, target)
+        first_node[tree + 1] = first_node[tree] + n_nodes
+        first_subset[tree + 1] = first_subset[tree] + n_subsets
+
+
+class Growth(NamedTuple):
+    """Where one tree is written: its nodes, its subsets, and the gains of each feature."""
+
+    nodes: NDArray[np.int32]
+    subsets: NDArray[np.uint64]
+    gains: NDArray[np.float64]
 
 
 @inlined
-def goes_left(row_code, feature, code, missing_left, categorical, subsets):
+def grow_tree(rows, ranks, random_word, growing, work, tree):
+    """Grow one tree from the rows with these ranks; return its numbers of nodes and subsets."""
+    nodes, subsets, gains = tree.nodes, tree.subsets, tree.gains
+    n_rows, n_copied = ranks.shape[0], work.block_rows.shape[0]
+    all_rows, features = work.here, work.split.features
+    for j in range(features.shape[0]):
+        features[j] = j
+    for i in range(n_rows):
+        all_rows[i] = i
+    drawn = work.tree
+    take_rows(rows, ranks, drawn)
+    # The rows that nodes are read from, and the range of rows that it holds.
+    block, block_begin, block_end = drawn, 0, n_rows
+    add_node(nodes, 0, 0, n_rows, 0, -1)
+    n_nodes, n_subsets, waiting = 1, 0, 0
+    while waiting >= 0:
+        node = waiting
+        begin, end, waiting = nodes[node, BEGIN], nodes[node, END], nodes[node, NEXT]
+        if begin < block_begin or end > block_end:
+            block, block_begin, block_end = drawn, 0, n_rows
+        here = all_rows[begin:end]
+        n = here.shape[0]
+        if not may_split(n, nodes[node, DEPTH], growing.limits):
+            continue
+        if n <= n_copied and block_end - block_begin > n_copied:
+            copy_block(drawn, here, work)
+            block, block_begin, block_end = work.block, begin, end
+        split, random_word = choose_split(
+            block, here, random_word, growing, work, subsets[n_subsets]
+        )
+        if split.feature < 0:
+            continue
+        uses_subset = is_category(rows.categorical, split.feature)
+        code = n_subsets if uses_subset else split.code
+        n_left = apply_split(block, here, split, code, nodes[node], subsets, work.buffer)
+        n_subsets += uses_subset
+        gains[split.feature] += split.gain / n_rows
+        nodes[node, LEFT] = n_nodes
+        middle, depth = begin + n_left, nodes[node, DEPTH] + 1
+        add_node(nodes, n_nodes, begin, middle, depth, waiting)
+        add_node(nodes, n_nodes + 1, middle, end, depth, n_nodes)
+        waiting = n_nodes + 1
+        n_nodes += 2
+    return n_nodes, n_subsets
+
+
+@inlined
+def may_split(n, depth, limits):
+    """Whether a node of n rows at this depth may be split."""
+    return (
+        n >= limits.min_samples_split
+        and n >= 2 * limits.min_samples_leaf
+        and depth < limits.max_depth
+    )
+
+
+@inlined
+def copy_block(drawn, here, work):
+    """Copy the rows of a node; ``here`` then counts within the copy."""
+    n = here.shape[0]
+    block_rows = work.block_rows[:n]
+    for i in range(n):
+        block_rows[i] = here[i]
+        here[i] = i
+    take_rows(drawn, block_rows, work.block)
+
+
+@inlined
+def choose_split(block, here, random_word, growing, work, subset):
+    """Label a node and find its best split: (Split, next random word)."""
+    limits = growing.limits
+    can_be_split, mass = label_node(growing.criterion, block, here, work.label)
+    if not can_be_split:
+        return NO_SPLIT, random_word
+    n = here.shape[0]
+    min_child = max(np.float64(limits.min_samples_leaf), np.ceil(limits.min_child_fraction * n))
+    node = Node(here, work.label, mass, min_child)
+    return find_split(
+        block.codes,
+        block.categorical,
+        node,
+        limits.n_candidates,
+        random_word,
+        subset,
+        work.split,
+    )
+
+
+@inlined
+def apply_split(block, here, split, code, node, subsets, buffer):
+    """Partition the rows of a node and write its split; return how many rows go left."""
+    column = block.codes[split.feature]
+    missing_left = split.missing_left
+    n_left = partition(
+        column,
+        here,
+        SplitRule(split.feature, code, missing_left),
+        block.categorical,
+        subsets,
+        buffer,
+    )
+    if 2 * n_left > here.shape[0]:
+        missing_left |= not split.saw_missing
+        send_unseen_left(block.categorical, split.feature, column, here, subsets, code)
+    node[FEATURE], node[CODE], node[MISSING_LEFT] = split.feature, code, missing_left
+    return n_left
+
+
+class SplitRule(NamedTuple):
+    """How a node sends rows left or right; ``code`` as in the module's docstring."""
+
+    feature: int
+    code: int
+    missing_left: bool
+
+
+@inlined
+def partition(column, rows, rule, categorical, subsets, buffer):
+    """Move the rows that go left to the front, both sides in their old order; count them."""
+    n_left, n_right = 0, 0
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        # Written to both, kept in one: a branch would be mispredicted.
+        rows[n_left] = row
+        buffer[n_right] = row
+        left = goes_left(
+            categorical, column[row], rule.feature, rule.code, rule.missing_left, subsets
+        )
+        n_left += left
+        n_right += not left
+    for i in range(n_right):
+        rows[n_left + i] = buffer[i]
+    return n_left
+
+
+@called
+def goes_left(categorical, row_code, feature, code, missing_left, subsets):
     """Whether a row with this code of the node's feature goes to the left child.
 
     ``categorical`` is None if no feature is.
@@ -49,225 +231,6 @@ def goes_left(row_code, feature, code, missing_left, categorical, subsets):
 
 
 @inlined
-def partition(column, rows, feature, code, missing_left, categorical, subsets, buffer):
-    """Move the rows that go left to the front, both sides in their old order; count them."""
-    n_left, n_right = 0, 0
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        # Written to both, kept in one: a processor cannot guess where a row goes.
-        rows[n_left] = row
-        buffer[n_right] = row
-        left = goes_left(column[row], feature, code, missing_left, categorical, subsets)
-        n_left += left
-        n_right += not left
-    for i in range(n_right):
-        rows[n_left + i] = buffer[i]
-    return n_left
-
-
-@kernel
-def grow_nodes(
-    ranks,
-    starts,
-    codes,
-    categorical,
-    time,
-    event,
-    weight,
-    first_at_risk,
-    by_mean,
-    by_hazard,
-    by_curve,
-    levels,
-    of_class,
-    class_direction,
-    pairs,
-    n_candidates,
-    max_depth,
-    min_samples_split,
-    min_samples_leaf,
-    min_child_fraction,
-    seeds,
-    counts,
-    scratch,
-    first_node,
-    first_subset,
-    importance,
-):
-    """Grow a tree for each seed: split its rows until no node should or can be split.
-
-    The rows of tree k are the ranks from ``starts[2 * k]`` to ``starts[2 * k + 1]``, in time
-    order. Writes the table of the module's docstring and the subsets into ``scratch``, the fields
-    of :class:`~cqrf._forest.workspace.Scratch`, one tree behind the other. Those of tree k begin at
-    ``first_node[k]`` and ``first_subset[k]``, from where it counts its own; one entry more says
-    where the last tree ends. Adds the gain of each feature over the splits of a tree, per row of
-    the tree. What is not needed is None and not compiled: ``categorical`` if no feature is;
-    ``weight`` and ``counts``, see :func:`find_split`, if all rows weigh the same; ``first_at_risk``
-    if none entered late; parts of the labelling.
-    """
-    (
-        all_nodes,
-        all_subsets,
-        rows,
-        buffer,
-        features,
-        tree_codes,
-        tree_time,
-        tree_event,
-        tree_weight,
-        own_rows,
-        own_codes,
-        own_time,
-        own_event,
-        own_weight,
-        labels,
-        at_risk,
-        value,
-        ends,
-        cuts,
-        direction,
-        seen,
-        sums,
-        bins,
-        running,
-        start,
-    ) = scratch
-    n_copied = own_rows.shape[0]
-    first_node[0], first_subset[0] = 0, 0
-    for tree in range(seeds.shape[0]):
-        its_ranks = ranks[starts[2 * tree] : starts[2 * tree + 1]]
-        nodes, subsets = all_nodes[first_node[tree] :], all_subsets[first_subset[tree] :]
-        n_rows = its_ranks.shape[0]
-        for j in range(features.shape[0]):
-            features[j] = j
-        for i in range(n_rows):
-            rows[i] = i
-        take_rows(
-            codes, time, event, weight, its_ranks, tree_codes, tree_time, tree_event, tree_weight
-        )
-        tree_first = take_first_at_risk(first_at_risk, its_ranks)
-        block_codes, block_time, block_event, block_weight = (
-            tree_codes,
-            tree_time,
-            tree_event,
-            tree_weight,
-        )
-        block_first = tree_first
-        block_begin, block_end = 0, n_rows
-
-        random_word = seeds[tree]
-        add_node(nodes, 0, 0, n_rows, 0, -1)
-        next_node, next_subset, waiting = 1, 0, 0
-        while waiting >= 0:
-            node = waiting
-            begin, end, depth = nodes[node, BEGIN], nodes[node, END], nodes[node, DEPTH]
-            waiting = nodes[node, NEXT]
-            if begin < block_begin or end > block_end:
-                block_codes, block_time = tree_codes, tree_time
-                block_event, block_weight = tree_event, tree_weight
-                block_first = tree_first
-                block_begin, block_end = 0, n_rows
-            here = rows[begin:end]
-            n = here.shape[0]
-            best_feature = -1
-            if n >= min_samples_split and n >= 2 * min_samples_leaf and depth < max_depth:
-                if n <= n_copied and block_end - block_begin > n_copied:
-                    block_begin, block_end = begin, end
-                    block_rows = own_rows[:n]
-                    for i in range(n):
-                        block_rows[i] = here[i]
-                    take_rows(
-                        tree_codes,
-                        tree_time,
-                        tree_event,
-                        tree_weight,
-                        block_rows,
-                        own_codes,
-                        own_time,
-                        own_event,
-                        own_weight,
-                    )
-                    block_codes, block_time = own_codes, own_time
-                    block_event, block_weight = own_event, own_weight
-                    block_first = take_first_at_risk(tree_first, block_rows)
-                    for i in range(n):
-                        here[i] = i
-                mixed, mass = label_node(
-                    block_time,
-                    block_event,
-                    block_weight,
-                    block_first,
-                    here,
-                    by_mean,
-                    by_hazard,
-                    by_curve,
-                    levels,
-                    of_class,
-                    class_direction,
-                    at_risk,
-                    value,
-                    ends,
-                    cuts,
-                    labels,
-                    direction,
-                )
-                if mixed:
-                    min_child = max(np.float64(min_samples_leaf), np.ceil(min_child_fraction * n))
-                    best_feature, best_code, best_missing_left, saw_missing, gain, random_word = (
-                        find_split(
-                            block_codes,
-                            categorical,
-                            here,
-                            labels,
-                            pairs,
-                            direction,
-                            mass,
-                            min_child,
-                            features,
-                            n_candidates,
-                            random_word,
-                            counts,
-                            subsets,
-                            next_subset,
-                            seen,
-                            sums,
-                            bins,
-                            running,
-                            start,
-                        )
-                    )
-            if best_feature < 0:
-                continue
-            if categorical is not None and categorical[best_feature]:
-                best_code = next_subset
-                next_subset += 1
-            n_left = partition(
-                block_codes[best_feature],
-                here,
-                best_feature,
-                best_code,
-                best_missing_left,
-                categorical,
-                subsets,
-                buffer,
-            )
-            if 2 * n_left > n:
-                best_missing_left |= not saw_missing
-                if categorical is not None and categorical[best_feature]:
-                    send_unseen_left(block_codes[best_feature], here, subsets[best_code])
-            nodes[node, FEATURE], nodes[node, CODE] = best_feature, best_code
-            nodes[node, MISSING_LEFT], nodes[node, LEFT] = best_missing_left, next_node
-            importance[tree, best_feature] += gain / n_rows
-            middle = begin + n_left
-            add_node(nodes, next_node, begin, middle, depth + 1, waiting)
-            add_node(nodes, next_node + 1, middle, end, depth + 1, next_node)
-            waiting = next_node + 1
-            next_node += 2
-        first_node[tree + 1] = first_node[tree] + next_node
-        first_subset[tree + 1] = first_subset[tree] + next_subset
-
-
-@inlined
 def add_node(nodes, node, begin, end, depth, behind):
     """Write a leaf with these rows, to be split before the node ``behind``."""
     nodes[node, FEATURE], nodes[node, CODE], nodes[node, MISSING_LEFT] = LEAF, 0, 0
@@ -276,36 +239,43 @@ def add_node(nodes, node, begin, end, depth, behind):
 
 
 @called
-def send_unseen_left(column, rows, subset):
-    """Add the codes that none of the rows has to those that go left."""
-    for word in range(4):
-        present = np.uint64(0)
-        for i in range(rows.shape[0]):
-            code = np.uint64(column[rows[i]])
-            if code >> np.uint64(6) == np.uint64(word):
-                present |= np.uint64(1) << (code & np.uint64(63))
-        subset[word] |= ~present
+def send_unseen_left(categorical, feature, column, rows, subsets, code):
+    """For a category, add the codes that none of the rows has to those that go left."""
+    if categorical is not None and categorical[feature]:
+        for word in range(4):
+            present = np.uint64(0)
+            for i in range(rows.shape[0]):
+                row_code = np.uint64(column[rows[i]])
+                if row_code >> np.uint64(6) == np.uint64(word):
+                    present |= np.uint64(1) << (row_code & np.uint64(63))
+            subsets[code, word] |= ~present
 
 
 @called
-def take_rows(codes, time, event, weight, rows, to_codes, to_time, to_event, to_weight):
-    """Copy codes, contiguous per feature, and targets of some rows."""
+def take_rows(rows, chosen, copy):
+    """Copy some rows, ascending indices, into the arrays of ``copy``."""
+    codes, time, event = rows.codes, rows.time, rows.event
+    to_codes, to_time, to_event = copy.codes, copy.time, copy.event
     for f in range(codes.shape[0]):
-        for i in range(rows.shape[0]):
-            to_codes[f, i] = codes[f, rows[i]]
-    for i in range(rows.shape[0]):
-        to_time[i], to_event[i] = time[rows[i]], event[rows[i]]
-    if weight is not None:
-        for i in range(rows.shape[0]):
-            to_weight[i] = weight[rows[i]]
+        for i in range(chosen.shape[0]):
+            to_codes[f, i] = codes[f, chosen[i]]
+    for i in range(chosen.shape[0]):
+        to_time[i], to_event[i] = time[chosen[i]], event[chosen[i]]
+    take_weights(rows.weight, chosen, copy.weight)
+    take_first_at_risk(rows.first_at_risk, chosen, copy.first_at_risk)
 
 
 @called
-def take_first_at_risk(first_at_risk, rows):
-    """First position among some ascending rows at which each of them is at risk, or None."""
-    if first_at_risk is None:
-        return None
-    first = np.empty(rows.shape[0], np.int32)
-    for i in range(rows.shape[0]):
-        first[i] = first_position(rows, first_at_risk[rows[i]])
-    return first
+def take_weights(weight, chosen, copy):
+    """Copy the weights of some rows, if rows have weights."""
+    if weight is not None:
+        for i in range(chosen.shape[0]):
+            copy[i] = weight[chosen[i]]
+
+
+@called
+def take_first_at_risk(first_at_risk, chosen, copy):
+    """Write the first position among some rows at which each of them is at risk."""
+    if first_at_risk is not None:
+        for i in range(chosen.shape[0]):
+            copy[i] = first_position(chosen, first_at_risk[chosen[i]])

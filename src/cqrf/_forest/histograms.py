@@ -1,40 +1,38 @@
 """Histograms: the labels of a node summed per bin of one feature.
 
-A histogram is scratch that is clean between uses: ``seen`` (a byte per bin), ``sums`` (a row of
-labels per bin) and ``count`` (rows per bin, written only if rows have weights; otherwise a row's
-weight is 1 and weights count rows).
+The histogram's arrays, fields of :class:`~cqrf._forest.workspace.SplitWork`, are zero between uses.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from cqrf._forest.spec import MISSING, N_BINS
 from cqrf._runtime.compiling import ONE, called, inlined
 from cqrf._runtime.intrinsics import add_row, bits_of_bytes, trailing_zeros
 
-N_BINS = 256
-MISSING = 255
-# From so many rows on nearly all bins have some: testing each for weight is sooner done than
-# marking it with every row.
+# From so many rows on nearly every bin has some: testing each bin for weight is then faster than
+# marking one with every row.
 MANY_ROWS = 512
 TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @inlined
-def fill(column, rows, labels, pairs, seen, sums):
-    """Sum the labels of the rows into the bins of a feature; mark the bins seen if few rows.
+def fill(column, here, labels, pairs, work):
+    """Add the labels of the rows to ``work.sums`` by bin; mark few rows' bins in ``work.seen``.
 
-    ``pairs`` is a tuple as long as there are pairs of numbers in a row of labels, so that the
-    compiler knows how many there are.
+    ``column`` is (n,) uint8, ``here`` the uint32 rows of the node in it, ``labels`` by position in
+    ``here``. O(rows).
     """
-    n, mark = rows.shape[0], rows.shape[0] < MANY_ROWS
-    # Four codes are read before their sums are written: a processor that does not know yet
-    # where it writes to is slow to read on.
+    n, mark = here.shape[0], here.shape[0] < MANY_ROWS
+    seen, sums = work.seen, work.sums
+    # Four codes are read before their sums are written: a store to an address not yet known would
+    # hold up the next load.
     for i in range(n >> 2):
         first = FOUR * np.uint64(i)
         second, third, fourth = first + ONE, first + TWO, first + THREE
-        one, two = column[rows[first]], column[rows[second]]
-        three, four = column[rows[third]], column[rows[fourth]]
+        one, two = column[here[first]], column[here[second]]
+        three, four = column[here[third]], column[here[fourth]]
         if mark:
             seen[one] = 1
             seen[two] = 1
@@ -45,15 +43,16 @@ def fill(column, rows, labels, pairs, seen, sums):
         add_row(sums, three, labels, third, pairs)
         add_row(sums, four, labels, fourth, pairs)
     for i in range(n & ~3, n):
-        code = column[rows[i]]
+        code = column[here[i]]
         if mark:
             seen[code] = 1
         add_row(sums, code, labels, i, pairs)
 
 
 @inlined
-def list_seen(n_rows, seen, sums, bins):
-    """List the bins that so many rows have been summed into, ascending; clear ``seen``."""
+def list_bins(n_rows, work):
+    """List the bins with rows in ``work.bins``, ascending, and count them; clear ``work.seen``."""
+    seen, sums, bins = work.seen, work.sums, work.bins
     n = 0
     if n_rows >= MANY_ROWS:
         for code in range(N_BINS):
@@ -70,19 +69,28 @@ def list_seen(n_rows, seen, sums, bins):
 
 
 @called
-def count_rows(column, rows, bins, n_bins, count, count_below):
-    """Number of rows up to each place in a sequence of bins."""
-    for i in range(rows.shape[0]):
-        count[column[rows[i]]] += 1
+def count_rows(count, column, here, bins, n_bins, count_below):
+    """Write the number of rows up to each of the bins, in their order; count the missing values.
+
+    ``count`` is a work array, (N_BINS,) int32 and zero between uses, or None if rows have no
+    weights: then nothing is written and 0 is returned.
+    """
+    if count is None:
+        return 0
+    for i in range(here.shape[0]):
+        count[column[here[i]]] += 1
     total = 0.0
     for at in range(n_bins):
         total += count[bins[at]]
         count_below[at] = total
         count[bins[at]] = 0
+    n_missing = count[MISSING]
+    count[MISSING] = 0
+    return n_missing
 
 
 @inlined
 def empty_bin(code, sums):
-    """Set one bin back to zero."""
+    """Set the sums of one bin to zero."""
     for k in range(sums.shape[1]):
         sums[code, k] = 0.0

@@ -1,61 +1,149 @@
-"""Settling: grown trees receive the rows of their leaves, and their nodes the final order."""
+"""Layout: grown trees receive the rows of their leaves, and their nodes the final order.
+
+Nodes of a tree are kept in level order. The i-th of its nodes that is split then has its children
+at 1 + 2 i and 2 + 2 i, so that children need no pointers in files and messages. Subsets of
+categories are numbered once, when all trees are joined.
+"""
 
 from __future__ import annotations
 
-from cqrf._forest.grower import BEGIN, CODE, END, FEATURE, LEAF, LEFT, MISSING_LEFT, partition
-from cqrf._runtime.compiling import inlined, kernel
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.grower import (
+    BEGIN,
+    CODE,
+    END,
+    FEATURE,
+    LEFT,
+    MISSING_LEFT,
+    Grown,
+    SplitRule,
+    partition,
+)
+from cqrf._forest.spec import LEAF, Forest, Rows, Subsamples, Trees
+from cqrf._forest.workspace import Workspace
+from cqrf._runtime.compiling import called, inlined, kernel
+
+
+class Leaves(NamedTuple):
+    """What :func:`assign_rows` writes: nodes that stay, and the rows of their leaves.
+
+    Attributes
+    ----------
+    n_nodes : (n_trees,) int32
+        Nodes that stay of each tree.
+    listed : int32
+        These in level order, as numbers among the nodes of all trees.
+    subsets : (n_subsets, 4) uint64
+        Subsets of the nodes in ``listed`` that split on a category, in this order.
+    sizes, rows : int32
+        Rows in each leaf, and their ranks.
+    """
+
+    n_nodes: NDArray[np.int32]
+    listed: NDArray[np.int32]
+    subsets: NDArray[np.uint64]
+    sizes: NDArray[np.int32]
+    rows: NDArray[np.int32]
+
+
+def finish_trees(
+    rows: Rows, honest: bool, samples: Subsamples, work: Workspace, grown: Grown
+) -> Trees:
+    """The trees that the grower wrote into its workspace, with their leaves filled."""
+    n_trees, n_grown = len(samples.seeds), grown.first_node[-1]
+    nodes = work.nodes[:n_grown]
+    leaves = Leaves(
+        n_nodes=np.empty(n_trees, np.int32),
+        listed=np.empty(n_grown, np.int32),
+        subsets=np.empty((grown.first_subset[-1], 4), np.uint64),
+        sizes=np.empty((n_grown + n_trees) // 2, np.int32),
+        rows=np.empty(samples.starts[-1], np.int32),
+    )
+    buffer = np.empty(np.diff(samples.starts).max(), np.uint32)
+    table = TreeTable(nodes, work.subsets, grown.first_node, grown.first_subset)
+    n_listed, n_subsets, n_leaves, n_rows = assign_rows(
+        rows.codes, rows.categorical, honest, samples, table, leaves, buffer
+    )
+    listed = leaves.listed[:n_listed]
+    return Trees(
+        leaves.n_nodes,
+        nodes[listed, FEATURE],
+        nodes[listed, CODE],
+        nodes[listed, MISSING_LEFT] != 0,
+        leaves.subsets[:n_subsets],
+        leaves.sizes[:n_leaves],
+        leaves.rows[:n_rows],
+    )
+
+
+class TreeTable(NamedTuple):
+    """Nodes and subsets of some trees as the grower writes them, and where those of each begin."""
+
+    nodes: NDArray[np.int32]
+    subsets: NDArray[np.uint64]
+    first_node: NDArray[np.int64]
+    first_subset: NDArray[np.int64]
 
 
 @kernel
-def settle_rows(
-    codes,
-    categorical,
-    honest,
-    ranks,
-    starts,
-    all_nodes,
-    first_node,
-    subsets,
-    buffer,
-    n_nodes,
-    listed,
-    leaf_sizes,
-    leaf_rows,
-):
-    """Fill the leaves of some trees, and list the nodes of each level by level.
+def assign_rows(codes, categorical, honest, samples, trees, leaves, buffer):
+    """Fill the leaves of some trees, and list the nodes of each in level order.
 
-    An honest tree loses the nodes of which one side stays empty: ``n_nodes`` are left of each.
-    ``listed`` receives these, as numbers among the nodes of all trees, ``leaf_sizes`` and
-    ``leaf_rows`` their leaves. Codes of categories are rows of the subsets of all trees. The ranks
-    of a tree change their places. ``buffer`` is scratch with a place for each row of a tree.
-    Returns how many nodes, leaves and rows have been written.
+    ``codes`` and ``categorical`` are fields of Rows; ``samples`` is a Subsamples, ``trees`` a
+    TreeTable, ``leaves`` a Leaves. ``leaves`` is written, and the ranks of a tree are permuted. An
+    honest tree loses the nodes of which one side has no rows. ``buffer`` is a work array, uint32,
+    with a place for each row of a tree. Returns how many nodes, subsets, leaves and rows have been
+    written.
     """
-    at_node, at_leaf, at_row = 0, 0, 0
-    for k in range(n_nodes.shape[0]):
-        nodes = all_nodes[first_node[k] : first_node[k + 1]]
+    first_node, starts = trees.first_node, samples.starts
+    listed, sizes, leaf_rows = leaves.listed, leaves.sizes, leaves.rows
+    at_node, at_subset, at_leaf, at_row = 0, 0, 0, 0
+    for k in range(leaves.n_nodes.shape[0]):
+        nodes = trees.nodes[first_node[k] : first_node[k + 1]]
+        subsets = trees.subsets[trees.first_subset[k] : trees.first_subset[k + 1]]
         part = 2 * k + 1 if honest else 2 * k
-        its_ranks = ranks[starts[part] : starts[part + 1]]
-        sort_into_leaves(codes, its_ranks, categorical, nodes, subsets, buffer)
-        n_nodes[k] = list_by_level(nodes, listed[at_node:])
-        for i in range(at_node, at_node + n_nodes[k]):
+        ranks = samples.ranks[starts[part] : starts[part + 1]]
+        sort_into_leaves(codes, categorical, ranks, nodes, subsets, buffer)
+        n_nodes = list_by_level(nodes, listed[at_node:])
+        leaves.n_nodes[k] = n_nodes
+        for i in range(at_node, at_node + n_nodes):
             node = listed[i]
             listed[i] += first_node[k]
+            begin, end = nodes[node, BEGIN], nodes[node, END]
             if nodes[node, FEATURE] == LEAF:
-                leaf_sizes[at_leaf] = nodes[node, END] - nodes[node, BEGIN]
+                sizes[at_leaf] = end - begin
                 at_leaf += 1
-                for place in range(nodes[node, BEGIN], nodes[node, END]):
-                    leaf_rows[at_row] = its_ranks[place]
+                for place in range(begin, end):
+                    leaf_rows[at_row] = ranks[place]
                     at_row += 1
-        at_node += n_nodes[k]
-    return at_node, at_leaf, at_row
+            else:
+                at_subset += copy_subset(
+                    categorical, nodes, node, subsets, leaves.subsets, at_subset
+                )
+        at_node += n_nodes
+    return at_node, at_subset, at_leaf, at_row
+
+
+@called
+def copy_subset(categorical, nodes, node, subsets, target, at):
+    """Copy the subset of a node that splits on a category; return 1 if it does, else 0."""
+    if categorical is not None and categorical[nodes[node, FEATURE]]:
+        for word in range(4):
+            target[at, word] = subsets[nodes[node, CODE], word]
+        return 1
+    return 0
 
 
 @inlined
-def sort_into_leaves(codes, ranks, categorical, nodes, subsets, buffer):
-    """Send rows down a tree, so that those of each node stand together; codes by rank.
+def sort_into_leaves(codes, categorical, ranks, nodes, subsets, buffer):
+    """Send rows down a tree, so that those of each node are contiguous in ``ranks``.
 
-    Writes where the rows of each node begin and end among the ranks, which change their places;
-    in a leaf they are in their old order. Children stand behind their parents.
+    Writes BEGIN and END of each node; within a leaf ranks keep their order. Children stand behind
+    their parents.
     """
     nodes[0, BEGIN], nodes[0, END] = 0, ranks.shape[0]
     for node in range(nodes.shape[0]):
@@ -63,26 +151,17 @@ def sort_into_leaves(codes, ranks, categorical, nodes, subsets, buffer):
         if split == LEAF:
             continue
         begin, end = nodes[node, BEGIN], nodes[node, END]
-        here = ranks[begin:end]
-        n_left = partition(
-            codes[split],
-            here,
-            split,
-            nodes[node, CODE],
-            nodes[node, MISSING_LEFT] != 0,
-            categorical,
-            subsets,
-            buffer,
-        )
+        rule = SplitRule(split, nodes[node, CODE], nodes[node, MISSING_LEFT] != 0)
+        n_left = partition(codes[split], ranks[begin:end], rule, categorical, subsets, buffer)
         nodes[left, BEGIN], nodes[left + 1, BEGIN] = begin, begin + n_left
         nodes[left, END], nodes[left + 1, END] = begin + n_left, end
 
 
 @inlined
 def list_by_level(nodes, listed):
-    """List the nodes level by level, each from left to right; return how many there are.
+    """List the nodes in level order, each level from left to right; return how many there are.
 
-    A node of which one side has no rows gives way to its other side.
+    A node of which one side has no rows is replaced by its other side.
     """
     listed[0] = 0
     n_listed, at = 1, 0
@@ -99,3 +178,52 @@ def list_by_level(nodes, listed):
         listed[at] = node
         at += 1
     return n_listed
+
+
+def join_trees(
+    trees: Trees, categorical: NDArray[np.bool_], importance: NDArray[np.float64]
+) -> Forest:
+    """The forest of these trees: nodes linked to their children, subsets numbered."""
+    feature, code = trees.feature, trees.code
+    if categorical.any():
+        uses_subset = (feature != LEAF) & categorical[feature]
+        code = np.where(uses_subset, np.cumsum(uses_subset, dtype=np.int32) - 1, code)
+    left = np.empty(len(feature), np.int64)
+    link_nodes(feature, trees.n_nodes, left)
+    return Forest(
+        roots=_starts(trees.n_nodes)[:-1],
+        feature=feature,
+        code=code,
+        missing_left=trees.missing_left,
+        left=left,
+        subsets=trees.subsets,
+        categorical=categorical,
+        leaf_offsets=_starts(trees.leaf_sizes),
+        leaf_rows=trees.leaf_rows,
+        importance=importance,
+    )
+
+
+@kernel
+def link_nodes(feature, n_nodes, left):
+    """Write the left child of each node, for a leaf its number; trees are in level order.
+
+    The trees before the t-th have s splits together and thus t + 2 s nodes: the k-th split of the
+    whole forest, in tree t, has its left child at t + 2 k + 1.
+    """
+    node, n_splits, n_leaves = 0, 0, 0
+    for tree in range(n_nodes.shape[0]):
+        for _ in range(n_nodes[tree]):
+            if feature[node] == LEAF:
+                left[node] = n_leaves
+                n_leaves += 1
+            else:
+                left[node] = tree + 2 * n_splits + 1
+                n_splits += 1
+            node += 1
+
+
+def _starts(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts

@@ -1,11 +1,11 @@
-"""Sampling: which rows a tree sees, and which half of an honest tree each one joins.
+"""Subsampling: which rows a tree draws, and which half of an honest tree each one joins.
 
-What is drawn are *units*: rows, or whole clusters of rows. A unit's fate depends on the
-tree's seed and the unit's number alone. In an honest tree one half of the units chooses
-the splits and the other half fills the leaves; no unit is ever in both.
+Trees draw *units*: rows, or whole clusters of rows. Whether a tree draws a unit depends on the
+tree's keys and the unit's number alone. In an honest tree one half of the units chooses the splits
+and the other half fills the leaves; no unit is ever in both.
 
-Trees may come in bags of a few that draw from the same half of the units: how far bags differ
-then tells how far another sample would have moved the forest.
+With little bags, a few consecutive trees draw from the same half of the units. The variance between
+such bags estimates the sampling variance of the forest.
 """
 
 from __future__ import annotations
@@ -15,78 +15,132 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.spec import Sampling, Subsamples
 from cqrf._runtime.compiling import called, kernel
-from cqrf._runtime.random import below, derive, mix, permutation_keys, permuted
+from cqrf._runtime.random import (
+    below,
+    derive,
+    draw_without_replacement,
+    mix,
+    permutation_keys,
+    permuted,
+)
 
-# Number of the bags' own seed: behind those of all trees.
-BAGS = 2**32
-
-
-class Lots(NamedTuple):
-    """What some trees draw by, one of each for every tree; see :func:`draw_units`."""
-
-    keys: NDArray[np.uint64]
-    bag_keys: NDArray[np.uint64] | None
-    """None: trees draw from all units."""
-    seeds: NDArray[np.uint64] | None
-    """Of a bootstrap. None: units are drawn without replacement."""
-    tree_seeds: NDArray[np.uint64]
-    """Not for draws: what a tree is grown by."""
-
-    def of(self, trees: slice) -> Lots:
-        """The lots of some of the trees."""
-        bag_keys = None if self.bag_keys is None else self.bag_keys[trees]
-        seeds = None if self.seeds is None else self.seeds[trees]
-        return Lots(self.keys[trees], bag_keys, seeds, self.tree_seeds[trees])
+# Number of the seed that the bags derive theirs from: larger than that of any tree.
+BAG_STREAM = 2**32
 
 
-def cast_lots(
-    seed: int, first: int, end: int, n_units: int, bootstrap: bool, bag_size: int
-) -> Lots:
-    """What trees ``first`` to ``end - 1`` of the forest that hangs on ``seed`` draw by."""
+class TreeKeys(NamedTuple):
+    """Per-tree keys and seeds; the first axis runs over trees.
+
+    Attributes
+    ----------
+    order : (n_trees, n_key) uint64
+        Keys of the permutation whose first units are drawn, or, with the bootstrap, halved.
+    bag : (n_trees, n_key) uint64, or None
+        Keys of the permutation whose first half a bag draws from; None: all units.
+    bootstrap : (n_trees,) uint64, or None
+        Seeds of draws with replacement; None: without.
+    growth : (n_trees,) uint64
+        Seeds of the candidate features.
+    """
+
+    order: NDArray[np.uint64]
+    bag: NDArray[np.uint64] | None
+    bootstrap: NDArray[np.uint64] | None
+    growth: NDArray[np.uint64]
+
+    def take(self, trees: slice) -> TreeKeys:
+        """The keys of some of the trees."""
+        return TreeKeys(*(None if field is None else field[trees] for field in self))
+
+
+def derive_tree_keys(sampling: Sampling, seed: int, first: int, end: int) -> TreeKeys:
+    """Keys of trees ``first`` to ``end - 1`` of the forest with this seed."""
     trees = np.arange(first, end)
     of_trees = derive(seed, trees)
     seeds = derive(of_trees, 0)
-    n_places, bag_keys = n_units, None
-    if bag_size > 1:
-        n_places = n_units // 2
-        bag_seeds = derive(derive(seed, BAGS), trees // bag_size)
-        bag_keys = permutation_keys(bag_seeds, n_units)
-    return Lots(
-        permutation_keys(derive(seeds, int(bootstrap)), n_places),
-        bag_keys,
-        derive(seeds, 0) if bootstrap else None,
-        derive(of_trees, 1),
+    n_places, bag = sampling.n_units, None
+    if sampling.bag_size > 1:
+        n_places = sampling.n_units // 2
+        bag_seeds = derive(derive(seed, BAG_STREAM), trees // sampling.bag_size)
+        bag = permutation_keys(bag_seeds, sampling.n_units)
+    return TreeKeys(
+        order=permutation_keys(derive(seeds, int(sampling.bootstrap)), n_places),
+        bag=bag,
+        bootstrap=derive(seeds, 0) if sampling.bootstrap else None,
+        growth=derive(of_trees, 1),
     )
 
 
-def draw_for_tree(
-    seed: int, tree: int, n_units: int, size: int, bootstrap: bool, honest: bool, bag_size: int
-) -> NDArray[np.int32]:
-    """How often a tree draws each unit; see :func:`draw_units`."""
-    *lots, _ = cast_lots(seed, tree, tree + 1, n_units, bootstrap, bag_size)
-    draws = np.empty(n_units, np.int32)
-    _draw_units(*lots, 0, size, honest, draws)
-    return draws
+def growth_seed(seed: int, tree: int) -> NDArray[np.uint64]:
+    """Seed of the candidate features of one tree, as an array of length 1."""
+    return derive(derive(seed, [tree]), 1)
 
 
-@kernel
-def _draw_units(keys, bag_keys, seeds, k, size, honest, draws):
-    draw_units(keys, bag_keys, seeds, k, size, honest, draws)
+def subsample_units(
+    sampling: Sampling, seed: int, tree: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Units that one tree draws, ascending, and how often; see :func:`draw_units` for the sign.
+
+    Takes memory in proportion to the units drawn, except with the bootstrap or bags.
+    """
+    if sampling.bootstrap or sampling.bag_size > 1:
+        keys = derive_tree_keys(sampling, seed, tree, tree + 1)
+        draws = np.empty(sampling.n_units, np.int32)
+        _draw_units(keys, sampling.size, sampling.honest, draws)
+        units = np.flatnonzero(draws)
+        return units, draws[units]
+    order_seed = derive(derive(derive(seed, tree), 0), 0)
+    drawn = draw_without_replacement(order_seed, sampling.n_units, sampling.size)
+    n_split = sampling.size // 2 if sampling.honest else sampling.size
+    order = np.argsort(drawn)
+    return drawn[order], np.where(order < n_split, 1, -1).astype(np.int32)
+
+
+def draw_subsamples(sampling: Sampling, keys: TreeKeys) -> Subsamples:
+    """Ranks that the trees with these keys draw."""
+    n_trees = len(keys.growth)
+    starts = np.empty(2 * n_trees + 1, np.int64)
+    capacity = n_trees * sampling.size
+    while True:
+        ranks, leaf_half = np.empty((2, capacity + 1), np.uint32)
+        work = DrawWork(np.empty(sampling.n_units, np.int32), leaf_half)
+        n_drawn = _draw_rows(keys, sampling, starts, ranks, work)
+        if n_drawn <= capacity:
+            return Subsamples(ranks[:n_drawn], starts, keys.growth)
+        capacity = n_drawn  # clusters of many rows
+
+
+def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
+    """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
+    n_units = sampling.n_units
+    keys = derive_tree_keys(sampling, seed, 0, n_trees)
+    bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
+    _in_bag_bits(keys, sampling.size, np.empty(n_units, np.int32), bits)
+    return bits
+
+
+class DrawWork(NamedTuple):
+    """Work arrays: draws per unit (int32), and ranks of the leaf half (uint32)."""
+
+    draws: NDArray[np.int32]
+    leaf_half: NDArray[np.uint32]
 
 
 @called
 def draw_units(keys, bag_keys, seeds, k, size, honest, draws):
     """Write how often the k-th tree draws each unit, negative in the leaf half.
 
-    A tree that is not honest has only positive draws. If the leaf half of an honest tree
-    would be empty, all its units move there: a tree without splits still has its root leaf.
+    The first three arguments are fields of :class:`TreeKeys`; ``draws`` is (n_units,) int32. A tree
+    that is not honest has only positive draws. If the leaf half of an honest tree would be empty,
+    all its units move there: a tree without splits still has its root leaf.
     """
     n_units = draws.shape[0]
     n = n_units if bag_keys is None else n_units // 2
     for unit in range(n_units):
         draws[unit] = 0
-    # Places of the permutation: those drawn or, of a bootstrap, all; the first half splits.
+    # Positions in the permutation: those drawn or, with the bootstrap, all; the first half splits.
     n_places = size if seeds is None else n
     n_split = n_places // 2 if honest else n_places
     first = 0
@@ -109,30 +163,36 @@ def draw_units(keys, bag_keys, seeds, k, size, honest, draws):
 
 
 @kernel
-def draw_rows(keys, bag_keys, seeds, size, honest, unit_of_row, draws, starts, rows, late):
-    """Write the rows that each tree draws, ascending, and where they start; count them.
+def _draw_units(keys, size, honest, draws):
+    draw_units(keys.order, keys.bag, keys.bootstrap, 0, size, honest, draws)
 
-    Those of tree k that choose its splits start at ``starts[2 * k]``, those that only fill its
-    leaves behind them at ``starts[2 * k + 1]``; a tree that is not honest has none of these. A
-    row of unit -1 belongs to none and is never drawn. ``rows``, and ``late``, which is scratch,
-    have room for one row more than they may receive: if there are more, they are only counted.
+
+@kernel
+def _draw_rows(keys, sampling, starts, ranks, work):
+    """Write the subsample of each tree (see :class:`Subsamples`); return how many rows it has.
+
+    ``ranks`` and ``work.leaf_half`` hold one row more than they may receive. If there are more,
+    they are counted but not all written.
     """
-    room = rows.shape[0] - 1
+    capacity = ranks.shape[0] - 1
+    leaf_half = work.leaf_half
     at, n_lost = 0, 0
     starts[0] = 0
-    for k in range(keys.shape[0]):
-        draw_units(keys, bag_keys, seeds, k, size, honest, draws)
+    for k in range(keys.order.shape[0]):
+        draw_units(
+            keys.order, keys.bag, keys.bootstrap, k, sampling.size, sampling.honest, work.draws
+        )
         n_late = 0
-        for row in range(unit_of_row.shape[0]):
-            unit = unit_of_row[row]
-            count = 0 if unit < 0 else draws[unit]
+        for row in range(sampling.unit_of_row.shape[0]):
+            unit = sampling.unit_of_row[row]
+            count = 0 if unit < 0 else work.draws[unit]
             while True:
-                # Written to both, kept in one or none: a processor cannot guess which.
-                rows[at] = row
-                late[n_late] = row
+                # Written to both, kept in one or none: a branch would be mispredicted.
+                ranks[at] = row
+                leaf_half[n_late] = row
                 at += count > 0
                 n_late += count < 0
-                if at + n_late > room:
+                if at + n_late > capacity:
                     n_lost += at + n_late
                     at, n_late = 0, 0
                 if -1 <= count <= 1:
@@ -140,7 +200,17 @@ def draw_rows(keys, bag_keys, seeds, size, honest, unit_of_row, draws, starts, r
                 count -= 1 if count > 0 else -1
         starts[2 * k + 1] = at
         for i in range(n_late):
-            rows[at + i] = late[i]
+            ranks[at + i] = leaf_half[i]
         at += n_late
         starts[2 * k + 2] = at
     return at + n_lost
+
+
+@kernel
+def _in_bag_bits(keys, size, draws, bits):
+    for t in range(keys.order.shape[0]):
+        # Which units are drawn does not depend on how honest halves share them out.
+        draw_units(keys.order, keys.bag, keys.bootstrap, t, size, False, draws)
+        for unit in range(draws.shape[0]):
+            if draws[unit] != 0:
+                bits[unit, t >> 3] |= np.uint8(1 << (t & 7))

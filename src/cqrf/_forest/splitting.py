@@ -1,50 +1,141 @@
 """Splitting: the best split of a node, from one histogram per candidate feature.
 
-A split sends the rows of some bins left and the others right. Its gain is the drop in the
-labels' sum of squares,
+A split sends the rows of some bins left and the others right. Its gain is the drop in the labels'
+sum of squares,
 
     gain = n / (n_L n_R) * sum_k L_k^2,
 
 with L_k the sum of the k-th (centred) label on the left and n the weight of rows.
 
-Bins of a numeric feature are taken in their order; those of a category in the order of their
-mean label, which is where the best two-set split lies for one label. Missing values have a
-bin of their own that is tried on both sides.
+Bins of a numeric feature are cut in their order; those of a category in the order of their mean
+label, which is where the best two-set split lies for one label. Missing values have a bin of their
+own that is tried on both sides.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from cqrf._forest.histograms import (
-    MISSING,
-    count_rows,
-    empty_bin,
-    fill,
-    list_seen,
-)
+from cqrf._forest.histograms import count_rows, empty_bin, fill, list_bins
+from cqrf._forest.spec import MISSING
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import called, inlined
 from cqrf._runtime.intrinsics import sum_rows
 from cqrf._runtime.random import below, mix
 
 
+class Node(NamedTuple):
+    """A node with its labels.
+
+    ``rows`` are (n,) uint32 indices of its rows, ``mass`` their weight, ``min_child`` the fewest
+    rows of a child, ``label`` a :class:`~cqrf._forest.workspace.LabelWork`.
+    """
+
+    rows: object
+    label: object
+    mass: float
+    min_child: float
+
+
+class Split(NamedTuple):
+    """A split: the feature (-1: none), where it is cut, and its gain.
+
+    ``code`` is the last code that goes left, for numeric features. ``saw_missing`` says whether the
+    node had missing values of the feature.
+    """
+
+    feature: int
+    code: int
+    missing_left: bool
+    saw_missing: bool
+    gain: float
+
+
+NO_SPLIT = Split(-1, 0, False, False, 0.0)
+
+
+@called
+def find_split(codes, categorical, node, n_candidates, random_word, subset, work):
+    """Best split of a node over randomly drawn features: (Split, next random word).
+
+    Features are drawn without replacement until ``n_candidates`` of them vary in the node. For a
+    category, ``subset``, (4,) uint64, receives one bit for each code that goes left.
+    """
+    features = work.features
+    n_features = features.shape[0]
+    best = NO_SPLIT
+    n_varying = 0
+    for drawn in range(n_features):
+        if n_varying == n_candidates:
+            break
+        random_word = mix(random_word)
+        pick = drawn + below(random_word, n_features - drawn)
+        feature = np.int64(features[pick])
+        features[pick] = features[drawn]
+        features[drawn] = feature
+        best, varies = try_feature(codes[feature], categorical, feature, node, best, subset, work)
+        n_varying += varies
+    return best, random_word
+
+
 @inlined
-def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_below, score, gain):
+def try_feature(column, categorical, feature, node, best, subset, work):
+    """The better of a split found so far and the best one on this feature; whether it varies."""
+    rows, pairs, direction = node.rows, node.label.pairs, node.label.direction
+    sums, bins = work.sums, work.bins
+    running, start = work.running, work.start
+    fill(column, rows, node.label.labels, pairs, work)
+    n_bins = list_bins(rows.shape[0], work)
+    varies = n_bins > 1
+    saw_missing = bins[n_bins - 1] == MISSING
+    if saw_missing:
+        n_bins -= 1
+    mass_below, score = running[0], running[1]
+    sort_category(categorical, feature, bins, n_bins, sums, direction, score)
+    count_below = running[row_of_counts(work.count)]
+    n_missing = count_rows(work.count, column, rows, bins, n_bins, count_below)
+    # Missing values on the left, if there are any, then on the right.
+    for missing_left in range(1 if saw_missing else 0, -1, -1):
+        for k in range(sums.shape[1]):
+            start[k] = sums[MISSING, k] if missing_left == 1 else 0.0
+        sum_rows(sums, bins, n_bins, start, missing_left == 1, mass_below, score, pairs)
+        at, gain = best_cut(
+            n_bins,
+            node,
+            saw_missing and missing_left == 0,
+            n_missing * missing_left,
+            count_below,
+            running,
+        )
+        if gain > best.gain:
+            code = split_code(bins, n_bins, at)
+            best = Split(feature, code, missing_left == 1, saw_missing, gain)
+            write_subset(categorical, feature, bins, at, subset)
+    if saw_missing:
+        empty_bin(MISSING, sums)
+    return best, varies
+
+
+@inlined
+def best_cut(n_bins, node, open_end, n_before, count_below, running):
     """Best place to cut a sequence of bins: (place, gain); the bins up to it go left.
 
     ``n_before`` rows are on the left besides those of ``count_below``. ``open_end``: all bins
     may go left, as missing values are on the right.
     """
+    n, mass, min_child = np.float64(node.rows.shape[0]), node.mass, node.min_child
+    mass_below, score, gain = running[0], running[1], running[3]
     first, last = 0, n_bins if open_end else n_bins - 1
     while first < last and count_below[first] + n_before < min_child:
         first += 1
     while last > first and (
         n - count_below[last - 1] - n_before < min_child
-        or mass_below[last - 1] >= mass  # the rest weighs nothing beside it
+        or mass_below[last - 1] >= mass  # the weight of the rest is lost in rounding
     ):
         last -= 1
-    # Two loops: the processor divides several numbers at once if nothing else is asked of it.
+    # Two loops: the first, with nothing but divisions, is vectorised.
     mass_below, score = mass_below[first:last], score[first:last]
     for at in range(last - first):
         gain[at] = score[at] / (mass_below[at] * (mass - mass_below[at]))
@@ -55,9 +146,38 @@ def best_cut(n_bins, n, mass, min_child, open_end, n_before, mass_below, count_b
     return first + best_at, mass * best_gain
 
 
+@inlined
+def split_code(bins, n_bins, at):
+    """Code of a numeric split behind the bin at a place: half way to the next bin."""
+    # All values against the missing ones: larger values than any seen here go left as well.
+    code = np.int64(MISSING - 1)
+    if at + 1 < n_bins:
+        code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
+    return code
+
+
+@called
+def row_of_counts(count):
+    """Row of ``running`` with the rows up to each bin: without weights, their weight."""
+    return 0 if count is None else 2
+
+
+@called
+def is_category(categorical, feature):
+    """Whether a feature is a category; ``categorical`` is None if none is."""
+    return False if categorical is None else categorical[feature]
+
+
+@called
+def sort_category(categorical, feature, bins, n_bins, sums, direction, score):
+    """Sort the bins of a category by their mean label, ties by code. Other features stay."""
+    if categorical is not None and categorical[feature]:
+        order_by_label(bins, n_bins, sums, direction, score)
+
+
 @called
 def order_by_label(bins, n_bins, sums, direction, score):
-    """Sort the bins of a category by their mean label, ties by code (there are few bins)."""
+    """Insertion sort of some bins (few) by mean label; overwrites ``score`` by code."""
     longest, steepness = 0.0, 0.0
     for at in range(n_bins):
         code = bins[at]
@@ -79,104 +199,11 @@ def order_by_label(bins, n_bins, sums, direction, score):
 
 
 @called
-def find_split(
-    codes,
-    categorical,
-    rows,
-    labels,
-    pairs,
-    direction,
-    mass,
-    min_child,
-    features,
-    n_candidates,
-    random_word,
-    count,
-    subsets,
-    n_subsets,
-    seen,
-    sums,
-    bins,
-    running,
-    start,
-):
-    """Best split of the rows over randomly drawn features.
-
-    Features are drawn without replacement until ``n_candidates`` of them vary in the node.
-    Returns the feature (-1: none), the last code that goes left (numeric features; for a
-    category row ``n_subsets`` of the subsets holds a bit per code that goes left), whether missing
-    values go left, whether there were any, the gain, and the random word to go on with. ``count``
-    is None unless rows have weights, and ``categorical`` unless there are categories.
-    """
-    n, n_features = np.float64(rows.shape[0]), features.shape[0]
-    mass_below, score = running[0], running[1]
-    count_below = mass_below if count is None else running[2]
-    best_feature, best_code, best_gain = -1, np.int64(0), 0.0
-    best_missing_left, best_saw_missing = False, False
-    n_varying = 0
-    for drawn in range(n_features):
-        if n_varying == n_candidates:
-            break
-        random_word = mix(random_word)
-        pick = drawn + below(random_word, n_features - drawn)
-        feature = features[pick]
-        features[pick] = features[drawn]
-        features[drawn] = feature
-
-        fill(codes[feature], rows, labels, pairs, seen, sums)
-        n_bins = list_seen(rows.shape[0], seen, sums, bins)
-        n_varying += n_bins > 1
-        saw_missing = bins[n_bins - 1] == MISSING
-        if saw_missing:
-            n_bins -= 1
-        if categorical is not None and categorical[feature]:
-            order_by_label(bins, n_bins, sums, direction, score)
-        n_missing = 0
-        if count is not None:
-            count_rows(codes[feature], rows, bins, n_bins, count, count_below)
-            n_missing = count[MISSING]
-            count[MISSING] = 0
-        # Missing values on the left, if there are any, then on the right.
-        for missing_left in range(1 if saw_missing else 0, -1, -1):
-            for k in range(sums.shape[1]):
-                start[k] = sums[MISSING, k] if missing_left == 1 else 0.0
-            sum_rows(sums, bins, n_bins, start, missing_left == 1, mass_below, score, pairs)
-            at, gain = best_cut(
-                n_bins,
-                n,
-                mass,
-                min_child,
-                saw_missing and missing_left == 0,
-                n_missing * missing_left,
-                mass_below,
-                count_below,
-                score,
-                running[3],
-            )
-            if gain <= best_gain:
-                continue
-            best_feature, best_gain = feature, gain
-            best_missing_left, best_saw_missing = missing_left == 1, saw_missing
-            if categorical is not None and categorical[feature]:
-                for word in range(4):
-                    subsets[n_subsets, word] = np.uint64(0)
-                for i in range(at + 1):
-                    code = bins[i]
-                    bit = np.uint64(1) << (code & np.uint64(63))
-                    subsets[n_subsets, code >> np.uint64(6)] |= bit
-            elif at + 1 < n_bins:
-                # Half way between the last bin on the left and the first on the right.
-                best_code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
-            else:
-                # All values against the missing ones: larger values, too, are no missing ones.
-                best_code = np.int64(MISSING - 1)
-        if saw_missing:
-            empty_bin(MISSING, sums)
-    return (
-        best_feature,
-        best_code,
-        best_missing_left,
-        best_saw_missing,
-        best_gain,
-        random_word,
-    )
+def write_subset(categorical, feature, bins, at, subset):
+    """For a category, write one bit for each bin up to a place."""
+    if categorical is not None and categorical[feature]:
+        for word in range(4):
+            subset[word] = np.uint64(0)
+        for i in range(at + 1):
+            code = bins[i]
+            subset[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))

@@ -1,4 +1,4 @@
-"""Leaves: where the training rows lie that share a leaf with a query, in every tree."""
+"""Traversal: the leaf that each query reaches in every tree."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.grower import LEAF, goes_left
-from cqrf._forest.training import Forest, none_unless_any
+from cqrf._forest.grower import goes_left
+from cqrf._forest.spec import LEAF, Forest
 from cqrf._runtime.compiling import ONE, ZERO, kernel
 
-# A step down a tree waits for a node from memory. So many queries and trees take each step
-# together, and wait together.
-ABREAST = 1024
+# A step down a tree waits for a node from memory. So many pairs of a query and a tree take each
+# step together, so that their loads overlap.
+PAIRS_TOGETHER = 1024
 
 
 class Leaves(NamedTuple):
-    """The rows of a leaf are ``leaf_rows[start : start + size]``; shape (n_queries, n_trees)."""
+    """Leaves of some queries, shape (n_queries, n_trees).
+
+    The rows of a leaf are ``leaf_rows[start : start + size]`` of the forest. ``starts`` is int64,
+    ``sizes`` int32 and 0 for trees that are left out.
+    """
 
     starts: NDArray[np.int64]
     sizes: NDArray[np.int32]
+
+
+class Pairs(NamedTuple):
+    """Work arrays, (PAIRS_TOGETHER,) uint64: query, tree and current node of each pair."""
+
+    query: NDArray[np.uint64]
+    tree: NDArray[np.uint64]
+    node: NDArray[np.uint64]
 
 
 def find_leaves(
@@ -28,51 +40,29 @@ def find_leaves(
 ) -> Leaves:
     """The leaf that each query, a row of codes, reaches in each tree.
 
-    ``in_bag`` has bits of shape (n_queries, trees / 8): where one is set, the leaf has no rows.
+    ``in_bag`` has bits of shape (n_queries, trees / 8): trees whose bit is set are left out.
     """
     shape = len(queries), len(forest.roots)
     leaves = Leaves(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
-    _walk_down(
-        queries,
-        none_unless_any(forest.categorical),
-        forest.roots,
-        forest.feature,
-        forest.code,
-        forest.missing_left,
-        forest.left,
-        forest.subsets,
-        forest.leaf_offsets,
-        in_bag,
-        *np.empty((3, ABREAST), np.uint64),
-        *leaves,
-    )
+    pairs = Pairs._make(np.empty((3, PAIRS_TOGETHER), np.uint64))
+    _find_leaves(queries, forest.nodes, in_bag, pairs, leaves)
     return leaves
 
 
 @kernel
-def _walk_down(
-    queries,
-    categorical,
-    roots,
-    feature,
-    code,
-    missing_left,
-    left,
-    subsets,
-    leaf_offsets,
-    in_bag,
-    query,
-    tree,
-    at_node,
-    starts,
-    sizes,
-):
+def _find_leaves(queries, nodes, in_bag, pairs, leaves):
+    """Write the leaves; ``queries`` is (n_queries, n_features) uint8, ``nodes`` a ``Nodes``."""
+    query, tree, at_node = pairs.query, pairs.tree, pairs.node
+    roots, feature = nodes.roots, nodes.feature
+    code, left = nodes.code, nodes.left
+    missing_left, subsets, leaf_offsets = nodes.missing_left, nodes.subsets, nodes.leaf_offsets
+    starts, sizes = leaves.starts, leaves.sizes
     n_queries = queries.shape[0]
     n_pairs = roots.shape[0] * n_queries
-    # All queries go through one tree before the next: its nodes stay in the cache.
-    for first in range(0, n_pairs, ABREAST):
+    # All queries pass one tree before the next: its nodes stay in the cache.
+    for first in range(0, n_pairs, PAIRS_TOGETHER):
         n_underway = ZERO
-        for pair in range(first, min(first + ABREAST, n_pairs)):
+        for pair in range(first, min(first + PAIRS_TOGETHER, n_pairs)):
             t = pair // n_queries
             q = pair - t * n_queries
             if in_bag is None or not (in_bag[q, t >> 3] >> (t & 7)) & 1:
@@ -89,14 +79,16 @@ def _walk_down(
                     sizes[q, t] = leaf_offsets[leaf + 1] - leaf_offsets[leaf]
                     continue
                 column = np.uint64(split)
-                goes_right = not goes_left(
-                    queries[q, column], column, code[node], missing_left[node], categorical, subsets
+                is_left = goes_left(
+                    nodes.categorical,
+                    queries[q, column],
+                    column,
+                    code[node],
+                    missing_left[node],
+                    subsets,
                 )
-                # A sum, not a branch: where a row goes cannot be guessed.
-                query[n_further], tree[n_further], at_node[n_further] = (
-                    q,
-                    t,
-                    left[node] + goes_right,
-                )
+                # A sum, not a branch: a branch would be mispredicted.
+                query[n_further], tree[n_further] = q, t
+                at_node[n_further] = left[node] + (not is_left)
                 n_further += ONE
             n_underway = n_further

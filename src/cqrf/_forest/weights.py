@@ -1,37 +1,33 @@
-"""Weights: how much each training row says about a query.
+"""Weights: which training rows are neighbours of a query, and how much each counts.
 
     w_i(x) = mean over trees of 1(i in the leaf of x) s_i / (sum of s over that leaf)
 
-with sample weights s (1 unless given). A row of weights is sparse and sums to 1; its
-columns are ranks, so it is in time order. This is the seam of the library: everything
-before makes weights, everything after only reads them.
+with sample weights s (1 unless given). A row of weights is sparse and sums to 1; its columns are
+ranks, so it is in time order. Everything before this module makes weights, everything after it only
+reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from cqrf._forest.training import Forest
-from cqrf._forest.traversal import find_leaves
-from cqrf._runtime.compiling import ONE, ZERO, called, kernel
+from cqrf._forest.spec import Forest
+from cqrf._forest.traversal import Leaves, find_leaves
+from cqrf._runtime.compiling import ONE, ZERO, called, inlined, kernel
 from cqrf._runtime.intrinsics import count_bits, prefetch, trailing_zeros
-from cqrf._runtime.threads import thread_map
 
-Result = TypeVar("Result")
-
-# Queries are read in chunks whose weights hold about this many numbers (24 MB), so that
-# memory does not grow with the number of queries.
+# Queries are read in chunks whose weights hold about this many numbers (24 MB), so that memory does
+# not grow with the number of queries.
 CHUNK_WEIGHTS = 2_000_000
-# Queries by which it is told how many weights each of them will have.
+# Queries from which the number of weights of a query is estimated.
 PROBES = 16
-# Leaves lie far apart in memory: they are asked for so many before they are read.
+# Leaves lie far apart in memory: they are prefetched so many before they are read.
 LEAVES_AHEAD = 16
-# Of more training rows, a number for each (1 MB) does not stay in the cache.
+# With more training rows, a dense accumulator (one number per row, 1 MB) would miss the cache.
 MANY_ROWS = 131_072
 # The bit of a rank is in word ``rank >> WORD``, there at ``rank & WITHIN``.
 WORD, WITHIN = np.uint64(6), np.uint64(63)
@@ -40,51 +36,79 @@ BITS, PLACE = 0, 1
 
 
 class Weights(NamedTuple):
-    """Rows of weights in compressed form: row q is ``offsets[q] : offsets[q + 1]``."""
+    """Rows of weights in compressed form: row q is ``offsets[q] : offsets[q + 1]``.
+
+    ``offsets`` is (n_queries + 1,) int64, ``ranks`` int32 ascending within a row, ``values``
+    float64.
+    """
 
     offsets: NDArray[np.int64]
     ranks: NDArray[np.int32]
     values: NDArray[np.float64]
 
 
+class LeafRows(NamedTuple):
+    """Leaves of queries, flattened, as many for each query as there are trees; and their rows."""
+
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    rows: NDArray[np.int32]
+
+
+class DenseWork(NamedTuple):
+    """Work arrays, zero between queries: one number per rank, and two levels of bits of those set.
+
+    ``total`` is (n_train,) float64. ``bits`` has a bit for each rank, ``words`` one for each
+    word of ``bits``.
+    """
+
+    total: NDArray[np.float64]
+    bits: NDArray[np.uint64]
+    words: NDArray[np.uint64]
+
+
+class SparseWork(NamedTuple):
+    """Work arrays, zero between queries: ``marks`` (n_words, 2) holds BITS and PLACE of a word."""
+
+    marks: NDArray[np.uint64]
+    words: NDArray[np.uint64]
+
+
 def forest_weights(
-    forest: Forest,
-    queries: NDArray[np.uint8],
+    leaves: Leaves,
+    leaf_rows: NDArray[np.int32],
     n_train: int,
     sample_weight: NDArray[np.float32] | None = None,
-    in_bag: NDArray[np.uint8] | None = None,
 ) -> Weights:
-    """Weights of the training rows for each query, codes of shape (n_queries, n_features).
+    """Weights of the training rows for each query, from the leaves that it reaches.
 
-    ``in_bag`` has bits of shape (n_queries, trees / 8): trees whose bit is set are left
-    out for that query. A query that no tree is left for has an empty row.
+    A query without leaves (a training row that every tree has drawn) has an empty row.
     """
-    leaves = find_leaves(forest, queries, in_bag)
+    n_queries = len(leaves.sizes)
     capacity = np.minimum(leaves.sizes.sum(axis=1, dtype=np.int64), n_train).sum()
     weights = Weights(
-        np.zeros(len(queries) + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity)
+        np.zeros(n_queries + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity)
     )
     n_words = (n_train >> 6) + 1
     words = np.zeros((n_words >> 6) + 1, np.uint64)
-    given = leaves.starts.ravel(), leaves.sizes.ravel(), forest.leaf_rows, sample_weight
+    flat = LeafRows(leaves.starts.ravel(), leaves.sizes.ravel(), leaf_rows)
     if n_train <= MANY_ROWS:
-        bits, total = np.zeros(n_words, np.uint64), np.zeros(n_train)
-        n = _add_leaves(*given, bits, words, total, *weights)
+        dense = DenseWork(np.zeros(n_train), np.zeros(n_words, np.uint64), words)
+        n = add_dense(flat, sample_weight, dense, weights)
     else:
-        n = _add_sparse_leaves(*given, np.zeros((n_words, 2), np.uint64), words, *weights)
+        sparse = SparseWork(np.zeros((n_words, 2), np.uint64), words)
+        n = add_sparse(flat, sample_weight, sparse, weights)
     return Weights(weights.offsets, weights.ranks[:n], weights.values[:n])
 
 
-def map_weights(
-    read: Callable[[Weights], Result],
+def chunk_queries(
     forest: Forest,
     queries: NDArray[np.uint8],
     n_train: int,
-    sample_weight: NDArray[np.float32] | None = None,
     in_bag: NDArray[np.uint8] | None = None,
     n_jobs: int | None = None,
-) -> list[Result]:
-    """Make the weights of all queries chunk by chunk, in threads, and ``read`` each chunk."""
+) -> list[slice]:
+    """Consecutive chunks of queries whose weights are small, an even number for each thread."""
     n_queries = len(queries)
     neighbors = n_train
     if n_queries * n_train > CHUNK_WEIGHTS:
@@ -93,37 +117,31 @@ def map_weights(
         neighbors = min(n_train, int(leaves.sizes.sum(axis=1, dtype=np.int64).max()))
     threads = effective_n_jobs(n_jobs)
     rounds = -(-n_queries * neighbors // (CHUNK_WEIGHTS * threads))
-    chunk = max(1, -(-n_queries // (threads * max(1, rounds))))
-
-    def task(start: int) -> Result:
-        rows = slice(start, start + chunk)
-        bag = None if in_bag is None else in_bag[rows]
-        return read(forest_weights(forest, queries[rows], n_train, sample_weight, bag))
-
-    return list(thread_map(task, [(start,) for start in range(0, n_queries, chunk)], n_jobs))
+    size = max(1, -(-n_queries // (threads * max(1, rounds))))
+    return [slice(start, start + size) for start in range(0, n_queries, size)]
 
 
 @kernel
-def _add_leaves(
-    starts, sizes, leaf_rows, sample_weight, bits, words, total, offsets, ranks, values
-):
+def add_dense(leaves, sample_weight, work, weights):
     """Write the weights of each query from its leaves; return how many there are.
 
-    Leaves stand one behind the other, as many for each query as there are trees. ``total`` (a
-    number for each rank) and the bits (one for each rank touched, and one for each word of these)
-    are scratch that is zero between queries. Walking the set bits visits only the rows touched, in
-    time order, however many there are.
+    ``leaves`` is a LeafRows, ``work`` a DenseWork, ``weights`` a Weights that is written. Reading
+    the set bits visits only the rows touched, in time order.
     """
+    starts, sizes = leaves.starts, leaves.sizes
+    all_rows = leaves.rows
+    bits, words, total = work.bits, work.words, work.total
+    offsets, ranks, values = weights.offsets, weights.ranks, weights.values
     n_queries, at = offsets.shape[0] - 1, ZERO
     n_trees = starts.shape[0] // max(1, n_queries)
     for q in range(n_queries):
         n_used = 0
         for leaf in range(q * n_trees, (q + 1) * n_trees):
             if leaf + LEAVES_AHEAD < starts.shape[0]:
-                prefetch(leaf_rows, starts[leaf + LEAVES_AHEAD])
+                prefetch(all_rows, starts[leaf + LEAVES_AHEAD])
             if sizes[leaf] > 0:
                 n_used += 1
-                rows = leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
+                rows = all_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
                 add_leaf(rows, sample_weight, bits, words, total)
         per_tree = 1.0 / max(1, n_used)
         for first in range(words.shape[0]):
@@ -146,42 +164,29 @@ def _add_leaves(
 
 
 @kernel
-def _add_sparse_leaves(
-    starts, sizes, leaf_rows, sample_weight, marks, words, offsets, ranks, values
-):
-    """As :func:`_add_leaves`, for leaves that touch few of many rows.
+def add_sparse(leaves, sample_weight, work, weights):
+    """As :func:`add_dense`, for leaves that touch few of many rows; ``work`` is a SparseWork.
 
-    Goes through the leaves twice, to set bits and to add. In between the bits are counted: from
-    the number of those before a word follows the place of a row among those of the query. A number
-    for each rank would have to come from afar. ``marks`` has both, the bits of a word and the place
-    of its first, side by side.
+    Reads the leaves twice, to set bits and to add. In between the bits are counted: the number of
+    bits before a word gives the place of its rows among those of the query.
     """
+    starts, sizes, all_rows = leaves.starts, leaves.sizes, leaves.rows
+    marks, words = work.marks, work.words
+    offsets, ranks, values = weights.offsets, weights.ranks, weights.values
     n_queries, at = offsets.shape[0] - 1, ZERO
     n_trees = starts.shape[0] // max(1, n_queries)
     for q in range(n_queries):
         for leaf in range(q * n_trees, (q + 1) * n_trees):
             if leaf + LEAVES_AHEAD < starts.shape[0]:
-                prefetch(leaf_rows, starts[leaf + LEAVES_AHEAD])
-            touch_leaf(leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]], marks, words)
-        for first in range(words.shape[0]):
-            its_words = words[first]
-            words[first] = ZERO
-            while its_words != ZERO:
-                at_word = np.uint64(first << 6) + trailing_zeros(its_words)
-                its_words &= its_words - ONE
-                word = marks[at_word, BITS]
-                marks[at_word, PLACE] = at
-                while word != ZERO:
-                    ranks[at] = (at_word << WORD) + trailing_zeros(word)
-                    word &= word - ONE
-                    values[at] = 0.0
-                    at += ONE
+                prefetch(all_rows, starts[leaf + LEAVES_AHEAD])
+            mark_leaf(all_rows[starts[leaf] : starts[leaf] + sizes[leaf]], marks, words)
+        at = number_marks(marks, words, ranks, values, at)
         n_used = 0
         for leaf in range(q * n_trees, (q + 1) * n_trees):
             if sizes[leaf] > 0:
                 n_used += 1
-                rows = leaf_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
-                add_touched_leaf(rows, sample_weight, marks, values)
+                rows = all_rows[starts[leaf] : starts[leaf] + sizes[leaf]]
+                add_marked_leaf(rows, sample_weight, marks, values)
         per_tree = 1.0 / max(1, n_used)
         for place in range(offsets[q], at):
             values[place] *= per_tree
@@ -190,10 +195,29 @@ def _add_sparse_leaves(
     return at
 
 
+@inlined
+def number_marks(marks, words, ranks, values, at):
+    """Write the ranks of the marked rows, ascending, from place ``at`` on; return its end."""
+    for first in range(words.shape[0]):
+        its_words = words[first]
+        words[first] = ZERO
+        while its_words != ZERO:
+            at_word = np.uint64(first << 6) + trailing_zeros(its_words)
+            its_words &= its_words - ONE
+            word = marks[at_word, BITS]
+            marks[at_word, PLACE] = at
+            while word != ZERO:
+                ranks[at] = (at_word << WORD) + trailing_zeros(word)
+                word &= word - ONE
+                values[at] = 0.0
+                at += ONE
+    return at
+
+
 @called
 def add_leaf(rows, sample_weight, bits, words, total):
     """Spread weight 1 over the rows of a leaf."""
-    share = 1.0 / mass_of(rows, sample_weight)
+    share = 1.0 / sum_weights(rows, sample_weight)
     for i in range(rows.shape[0]):
         rank = np.uint64(rows[i])
         if sample_weight is None:
@@ -207,7 +231,7 @@ def add_leaf(rows, sample_weight, bits, words, total):
 
 
 @called
-def touch_leaf(rows, marks, words):
+def mark_leaf(rows, marks, words):
     """Set the bits of the rows of a leaf."""
     for i in range(rows.shape[0]):
         rank = np.uint64(rows[i])
@@ -217,9 +241,9 @@ def touch_leaf(rows, marks, words):
 
 
 @called
-def add_touched_leaf(rows, sample_weight, marks, values):
+def add_marked_leaf(rows, sample_weight, marks, values):
     """Spread weight 1 over the places of the rows of a leaf."""
-    share = 1.0 / mass_of(rows, sample_weight)
+    share = 1.0 / sum_weights(rows, sample_weight)
     for i in range(rows.shape[0]):
         rank = np.uint64(rows[i])
         word = rank >> WORD
@@ -232,7 +256,7 @@ def add_touched_leaf(rows, sample_weight, marks, values):
 
 
 @called
-def mass_of(rows, sample_weight):
+def sum_weights(rows, sample_weight):
     """Sum of the sample weights of some rows."""
     mass = 1.0 * rows.shape[0]
     if sample_weight is not None:

@@ -1,4 +1,7 @@
-"""Scratch: the room a tree is grown in."""
+"""Work arrays that trees are grown in, one after the other.
+
+They are allocated once for a batch of trees: kernels allocate nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,101 +10,160 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.histograms import N_BINS
+from cqrf._forest.spec import N_BINS, Limits, Rows
 
-# A node of at most this many rows is copied together with its codes, so that it and all
-# nodes below it read from the processor's cache; unless features are so many and so few of
-# them tried at a node that copying them all costs more than it saves.
+# A node of at most this many rows is copied together with its codes: it and all nodes below it then
+# read from the processor's cache. Not if so few of so many features are tried at a node that
+# copying all of them costs more than it saves.
 BLOCK_ROWS = 2048
 COPIED_PER_CANDIDATE = 4
-# Bytes in a line of the cache. Copies of features stand that much further apart than they need
-# to: at a distance of a power of two they would compete for the same few places.
+# Bytes of a cache line. Copied columns are padded by as much: at a distance of a power of two they
+# would compete for the same few cache sets.
 LINE = 64
 
 
-class Scratch(NamedTuple):
-    """Room to grow trees in, one after the other.
+class LabelWork(NamedTuple):
+    """What a criterion writes.
 
-    While they grow nothing else is allocated, but for rows that enter late.
+    Attributes
+    ----------
+    labels : (n_rows, width) float64, rows aligned to a cache line
+        Weight, then weight times each label, then zeros up to an even number.
+    direction : (width,) float64
+        Factors of the columns of ``labels`` that order the levels of a category.
+    pairs : tuple
+        One entry for each two columns of ``labels``: the compiler knows its length.
+    at_risk, value : (n_rows,) float64
+    absent : (n_rows + 1,) float64, or None without delayed entry
+    ends : (width,) int32
+    cuts : (4, width) float64
     """
 
-    # Of all trees.
-    nodes: NDArray[np.int32]
-    subsets: NDArray[np.uint64]
-    # The rows of the tree, by node; what is on the right side while a node is split.
-    rows: NDArray[np.uint32]
-    buffer: NDArray[np.uint32]
-    features: NDArray[np.int32]
-    # The table's rows that the tree has drawn, and those of a block: see BLOCK_ROWS.
-    tree_codes: NDArray[np.uint8]
-    tree_time: NDArray[np.float64]
-    tree_event: NDArray[np.bool_]
-    tree_weight: NDArray[np.float32] | None
-    own_rows: NDArray[np.uint32]
-    own_codes: NDArray[np.uint8]
-    own_time: NDArray[np.float64]
-    own_event: NDArray[np.bool_]
-    own_weight: NDArray[np.float32] | None
-    # For label_node.
     labels: NDArray[np.float64]
+    direction: NDArray[np.float64]
+    pairs: tuple[int, ...]
     at_risk: NDArray[np.float64]
     value: NDArray[np.float64]
+    absent: NDArray[np.float64] | None
     ends: NDArray[np.int32]
     cuts: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    # For find_split.
+
+
+class SplitWork(NamedTuple):
+    """What the search for a split writes.
+
+    Attributes
+    ----------
+    features : (n_features,) int32
+        A permutation of the features.
+    seen : (N_BINS,) uint8
+        Bins of the current histogram; zero between uses.
+    sums : (N_BINS, width) float64
+        Labels summed per bin; zero between uses.
+    count : (N_BINS,) int32, or None
+        Rows per bin, if rows have weights; otherwise the summed weights count them.
+    bins : (N_BINS + 1,) uint64
+        Bins in the order in which they are cut.
+    running : (4, N_BINS) float64
+        Weight, squared label sums and rows up to each bin, and the gain of a cut behind it.
+    start : (width,) float64
+        Where the running sums start: the missing values, or zero.
+    """
+
+    features: NDArray[np.int32]
     seen: NDArray[np.uint8]
     sums: NDArray[np.float64]
+    count: NDArray[np.int32] | None
     bins: NDArray[np.uint64]
     running: NDArray[np.float64]
     start: NDArray[np.float64]
 
 
-def make_scratch(
-    n_trees: int,
-    n_rows: int,
-    n_features: int,
-    width: int,
-    n_candidates: int,
-    min_samples_leaf: int,
-    weighted: bool,
-) -> Scratch:
-    """Room for so many trees of at most so many rows, with ``width`` numbers in a row of labels."""
-    capacity = 2 * (n_rows // max(1, min_samples_leaf)) + 1
+class Workspace(NamedTuple):
+    """All work arrays of a batch of trees.
+
+    Attributes
+    ----------
+    nodes, subsets
+        Grown trees, concatenated: see :mod:`cqrf._forest.grower`.
+    here, buffer : (n_rows,) uint32
+        Rows of a tree, by node; and rows of the right child during a partition.
+    tree : Rows
+        Copy of the rows that the tree has drawn.
+    block : Rows
+        Copy of the rows of a node of at most BLOCK_ROWS rows.
+    block_rows : (n_copied,) uint32
+        Indices of these in ``tree``.
+    label, split
+        Work arrays of a node.
+    """
+
+    nodes: NDArray[np.int32]
+    subsets: NDArray[np.uint64]
+    here: NDArray[np.uint32]
+    buffer: NDArray[np.uint32]
+    tree: Rows
+    block: Rows
+    block_rows: NDArray[np.uint32]
+    label: LabelWork
+    split: SplitWork
+
+
+def make_workspace(
+    n_trees: int, n_rows: int, rows: Rows, n_labels: int, limits: Limits
+) -> Workspace:
+    """Work arrays for some trees of at most ``n_rows`` rows, like those of ``rows``."""
+    n_features, weighted = len(rows.codes), rows.weight is not None
+    pairs = (0,) * (n_labels // 2 + 1)
+    width = 2 * len(pairs)
+    capacity = 2 * (n_rows // max(1, limits.min_samples_leaf)) + 1
     n_copied = 0
-    if n_features <= COPIED_PER_CANDIDATE * n_candidates:
+    if n_features <= COPIED_PER_CANDIDATE * limits.n_candidates:
         n_copied = min(BLOCK_ROWS, n_rows)
-    return Scratch(
+    return Workspace(
         nodes=np.empty((n_trees * capacity, 8), np.int32),
         subsets=np.empty((n_trees * (capacity // 2), 4), np.uint64),
-        rows=np.empty(n_rows, np.uint32),
+        here=np.empty(n_rows, np.uint32),
         buffer=np.empty(n_rows, np.uint32),
-        features=np.empty(n_features, np.int32),
-        tree_codes=np.empty((n_features, n_rows), np.uint8),
-        tree_time=np.empty(n_rows),
-        tree_event=np.empty(n_rows, np.bool_),
-        tree_weight=np.empty(n_rows, np.float32) if weighted else None,
-        own_rows=np.empty(n_copied, np.uint32),
-        own_codes=np.empty((n_features, n_copied + LINE), np.uint8),
-        own_time=np.empty(n_copied),
-        own_event=np.empty(n_copied, np.bool_),
-        own_weight=np.empty(n_copied, np.float32) if weighted else None,
-        labels=_aligned_zeros(n_rows, width),
-        at_risk=np.empty(n_rows),
-        value=np.empty(n_rows),
-        ends=np.empty(width, np.int32),
-        cuts=np.empty((4, width)),
-        direction=np.zeros(width),
-        seen=np.zeros(N_BINS, np.uint8),
-        sums=_aligned_zeros(N_BINS, width),
-        bins=np.empty(N_BINS + 1, np.uint64),
-        running=np.empty((4, N_BINS)),
-        start=np.empty(width),
+        tree=_empty_rows(rows, n_rows, 0),
+        block=_empty_rows(rows, n_copied, LINE),
+        block_rows=np.empty(n_copied, np.uint32),
+        label=LabelWork(
+            labels=_aligned_zeros(n_rows, width),
+            direction=np.zeros(width),
+            pairs=pairs,
+            at_risk=np.empty(n_rows),
+            value=np.empty(n_rows),
+            absent=None if rows.first_at_risk is None else np.empty(n_rows + 1),
+            ends=np.empty(width, np.int32),
+            cuts=np.empty((4, width)),
+        ),
+        split=SplitWork(
+            features=np.empty(n_features, np.int32),
+            seen=np.zeros(N_BINS, np.uint8),
+            sums=_aligned_zeros(N_BINS, width),
+            count=np.zeros(N_BINS, np.int32) if weighted else None,
+            bins=np.empty(N_BINS + 1, np.uint64),
+            running=np.empty((4, N_BINS)),
+            start=np.empty(width),
+        ),
+    )
+
+
+def _empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:
+    """Arrays to copy some of the rows into; columns of codes are padded."""
+    return Rows(
+        codes=np.empty((len(rows.codes), n_rows + padding), np.uint8),
+        categorical=rows.categorical,
+        time=np.empty(n_rows),
+        event=np.empty(n_rows, np.bool_),
+        weight=None if rows.weight is None else np.empty(n_rows, np.float32),
+        first_at_risk=None if rows.first_at_risk is None else np.empty(n_rows, np.int32),
     )
 
 
 def _aligned_zeros(n_rows: int, width: int) -> NDArray[np.float64]:
-    """A table that starts with a line of the cache: four numbers of a row lie in one."""
+    """A table that starts at a cache line, so that four numbers of a row lie in one."""
     numbers = np.zeros(n_rows * width + LINE // 8)
     first = -numbers.ctypes.data % LINE // 8
     return numbers[first : first + n_rows * width].reshape(n_rows, width)

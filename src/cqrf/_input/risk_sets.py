@@ -31,7 +31,7 @@ def first_at_risk(target: Target) -> NDArray[np.int32] | None:
 
 
 @called
-def subtract_not_entered(rows, weights, first_at_risk, at_risk):
+def subtract_not_entered(rows, weights, first_at_risk, at_risk, absent):
     """Subtract from the weight at risk at each row that of rows which enter later.
 
     Parameters
@@ -45,9 +45,12 @@ def subtract_not_entered(rows, weights, first_at_risk, at_risk):
     at_risk : (n,) float64, overwritten
         Weight of a row and all behind it; afterwards the weight of its risk set, which is never
         less than its own.
+    absent : (n + 1,) float64
+        Work array.
     """
     n = rows.shape[0]
-    absent = np.zeros(n + 1)
+    for j in range(n + 1):
+        absent[j] = 0.0
     for j in range(n):
         absent[0] += weights[j]
         absent[first_position(rows, first_at_risk[rows[j]])] -= weights[j]

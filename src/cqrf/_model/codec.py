@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf._runtime.compiling import kernel
+from cqrf._runtime.compiling import allocating_kernel
 
 # A number of more bits than these is refused: it could only be a wrong one.
 NUMBER_BITS = 31
 
 
-@kernel
+@allocating_kernel
 def pack_leaves(leaf_sizes, leaf_rows):
     """The stream of all leaves."""
     n_bytes = 0
@@ -33,7 +33,7 @@ def pack_leaves(leaf_sizes, leaf_rows):
     return packed
 
 
-@kernel
+@allocating_kernel
 def pack_number(packed, at, number, written):
     """Write a number, or only count its bytes; the position behind it."""
     while number >= 128:
@@ -46,7 +46,7 @@ def pack_number(packed, at, number, written):
     return at + 1
 
 
-@kernel
+@allocating_kernel
 def unpack_number(packed, at):
     """The number at a position, or -1 if there is none that may be, and the position behind."""
     number, shift = 0, 0
@@ -60,7 +60,7 @@ def unpack_number(packed, at):
     return -1, at
 
 
-@kernel
+@allocating_kernel
 def are_leaves(packed, n_leaves, n_leaf_rows, n_train):
     """Whether this is the stream of so many leaves and rows, with ranks below ``n_train``."""
     at, n_rows = 0, 0
@@ -78,7 +78,7 @@ def are_leaves(packed, n_leaves, n_leaf_rows, n_train):
     return at == packed.shape[0] and n_rows == n_leaf_rows
 
 
-@kernel
+@allocating_kernel
 def unpack_leaves(packed, n_leaves, n_leaf_rows):
     """Sizes and ranks of the leaves of a stream that has been checked."""
     leaf_sizes = np.empty(n_leaves, np.int32)
@@ -96,7 +96,7 @@ def unpack_leaves(packed, n_leaves, n_leaf_rows):
     return leaf_sizes, leaf_rows
 
 
-@kernel
+@allocating_kernel
 def count_splits(split_on, n_nodes, categorical):
     """Splits on numbers and on categories of trees that stand level by level, or (-1, -1).
 
@@ -129,7 +129,7 @@ def count_splits(split_on, n_nodes, categorical):
     return of_numbers, of_categories
 
 
-@kernel
+@allocating_kernel
 def is_permutation(order):
     """Whether each of 0 .. n - 1 is there once."""
     n = order.shape[0]
@@ -145,7 +145,7 @@ def is_permutation(order):
     return True
 
 
-@kernel
+@allocating_kernel
 def are_codes(codes, n_edges, missing):
     """Whether every code is that of a bin of its feature, or of a missing value."""
     for feature in range(codes.shape[0]):

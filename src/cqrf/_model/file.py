@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.binning import MAX_BINS, MISSING, level_edges
-from cqrf._forest.grower import LEAF
-from cqrf._forest.training import Rows, Sampling, Trees, join_trees
+from cqrf._forest.binning import level_edges
+from cqrf._forest.layout import join_trees
+from cqrf._forest.spec import LEAF, MAX_BINS, MISSING, Rows, Sampling, Trees
 from cqrf._input.features import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER, Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target

@@ -17,8 +17,11 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 
 from cqrf._forest.binning import encode, find_edges, level_edges
-from cqrf._forest.training import Forest, Rows, Sampling, grow_forest, in_bag_bits
-from cqrf._forest.weights import Weights, map_weights
+from cqrf._forest.sampling import in_bag_bits
+from cqrf._forest.spec import Forest, Rows, Sampling
+from cqrf._forest.training import grow_forest
+from cqrf._forest.traversal import find_leaves
+from cqrf._forest.weights import Weights, chunk_queries, forest_weights
 from cqrf._input.features import Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.sample_weight import relative_weight
@@ -26,6 +29,7 @@ from cqrf._input.target import Target, oriented, rank_target
 from cqrf._model.settings import Plan
 from cqrf._runtime.arguments import is_missing, is_number, read_floats
 from cqrf._runtime.progress import show_progress
+from cqrf._runtime.threads import thread_map
 from cqrf._survival.curves import StepCurves, step_curves
 from cqrf._survival.little_bags import log_log_interval, survival_errors
 from cqrf._survival.quantiles import QuantileSolver, Solution
@@ -117,9 +121,14 @@ class Model:
     ) -> list[Result]:
         """What ``read`` makes of the weights, for consecutive chunks of queries."""
         n_train, weight = len(self.order), self.rows.weight
-        return map_weights(
-            read, self.forest, queries.codes, n_train, weight, queries.in_bag, n_jobs
-        )
+        chunks = chunk_queries(self.forest, queries.codes, n_train, queries.in_bag, n_jobs)
+
+        def task(rows: slice) -> Result:
+            bag = None if queries.in_bag is None else queries.in_bag[rows]
+            leaves = find_leaves(self.forest, queries.codes[rows], bag)
+            return read(forest_weights(leaves, self.forest.leaf_rows, n_train, weight))
+
+        return list(thread_map(task, [(chunk,) for chunk in chunks], n_jobs))
 
     def solve(
         self,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from joblib import effective_n_jobs
 
 from cqrf._forest.binning import EDGE_SAMPLE
-from cqrf._forest.training import Growing
+from cqrf._forest.spec import Growing
 
 # Rows in a leaf, as a share of the smallest node that may be split: nodes are split anywhere, so
 # that leaves are of all sizes below it. Measured over criteria and node sizes.
@@ -48,11 +48,13 @@ def estimate(
     """Memory of a forest of so many trees on ``size`` of n rows each."""
     split_rows = size // 2 if honest else size
     leaf_rows = size - split_rows if honest else size
-    leaf_size = LEAF_SHARE * max(growing.min_samples_split, 2 * growing.min_samples_leaf)
-    leaves = max(1.0, split_rows / max(leaf_size, growing.min_samples_leaf))
+    leaf_size = LEAF_SHARE * max(
+        growing.limits.min_samples_split, 2 * growing.limits.min_samples_leaf
+    )
+    leaves = max(1.0, split_rows / max(leaf_size, growing.limits.min_samples_leaf))
     if honest:
         leaves *= 1.0 - math.exp(-FILLING_SHARE * leaf_rows / leaves)
-    most_by_depth = 2.0 ** min(growing.max_depth, 60)
+    most_by_depth = 2.0 ** min(growing.limits.max_depth, 60)
     most_by_bins = float(max_bins) ** min(n_features, 8)
     leaves = max(1.0, min(leaves, most_by_depth, most_by_bins))
     nodes = 2 * leaves - 1

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.binning import MAX_BINS
-from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
-from cqrf._forest.training import Growing, Sampling
+from cqrf._forest.criteria import CRITERIA
+from cqrf._forest.spec import MAX_BINS, Growing, Limits, Sampling
 from cqrf._runtime.arguments import (
     is_count,
     is_number,
@@ -24,15 +23,6 @@ from cqrf._runtime.arguments import (
     read_share,
 )
 
-CRITERIA = {
-    "censored_quantile": CENSORED_QUANTILE,
-    "quantile": QUANTILE,
-    "variance": VARIANCE,
-    "logrank": LOGRANK,
-}
-# Levels a split looks at. The spread of five serves shifts of location, scale and tails;
-# three disjoint classes are what the generalized random forest uses.
-SPLIT_QUANTILES = {"censored_quantile": (0.1, 0.3, 0.5, 0.7, 0.9), "quantile": (0.1, 0.5, 0.9)}
 UNLIMITED = np.iinfo(np.int32).max
 # What a tree draws by default: half of the rows, but of some hundred rows, of which a quarter is
 # too little to find splits in, most. The theory of these forests, too, lets the share fall as rows
@@ -72,15 +62,16 @@ def read_growing(
     n_features: int,
 ) -> Growing:
     """How a tree of this table is grown."""
-    return Growing(
-        criterion=CRITERIA[read_choice("criterion", criterion, tuple(CRITERIA))],
-        levels=_read_split_quantiles(criterion, split_quantiles),
+    parameters = CRITERIA[read_choice("criterion", criterion, tuple(CRITERIA))].parameters
+    levels = _read_split_quantiles(parameters, split_quantiles)
+    limits = Limits(
         n_candidates=_read_max_features(max_features, n_features),
         max_depth=_read_max_depth(max_depth),
         min_samples_split=read_count("min_samples_split", min_samples_split, 2),
         min_samples_leaf=read_count("min_samples_leaf", min_samples_leaf, 1),
         min_child_fraction=read_fraction("min_child_fraction", min_child_fraction, 0.0, 0.5),
     )
+    return Growing(parameters.from_levels(levels), limits)
 
 
 def read_sample_size(
@@ -133,16 +124,15 @@ def read_bins(max_bins: Any) -> int:
     return n_bins
 
 
-def _read_split_quantiles(criterion: str, split_quantiles: Any) -> tuple[float, ...]:
-    unused = (0.5,)
+def _read_split_quantiles(parameters: Any, split_quantiles: Any) -> tuple[float, ...]:
     if split_quantiles is None:
-        return SPLIT_QUANTILES.get(criterion, unused)
+        return parameters.default_levels or ()
     levels = np.unique(read_floats("split_quantiles", split_quantiles))
     if levels.size == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(
             f"split_quantiles={split_quantiles!r} must be levels strictly between 0 and 1."
         )
-    return tuple(float(level) for level in levels) if criterion in SPLIT_QUANTILES else unused
+    return tuple(float(level) for level in levels)
 
 
 def _read_max_depth(max_depth: Any) -> int:

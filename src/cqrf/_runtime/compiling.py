@@ -48,14 +48,24 @@ class _PauseGarbageCollection(event.Listener):
 event.register("numba:compile", _PauseGarbageCollection())
 
 
+# No fastmath: sums decide splits and ties. Without NRT, Numba's reference counting: a kernel that
+# allocates nothing needs none, compiles faster, and its hot loops do no atomic increments.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
 def kernel(function: Callable[..., Any], **options: Any) -> Any:
-    """Decorator of a kernel that Python calls. No fastmath: sums decide splits and ties."""
-    compile_it = partial(njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+    """Decorator of a kernel that Python calls. It writes into arrays and allocates none."""
+    compile_it = partial(njit, no_cfunc_wrapper=True, **{**OPTIONS, **options})
     try:
         return compile_it(cache=True)(function)
     except RuntimeError:  # the package cannot be written to, and there is no home folder
         _warn_without_cache()
         return compile_it()(function)
+
+
+def allocating_kernel(function: Callable[..., Any]) -> Any:
+    """Decorator of a kernel that allocates or returns arrays."""
+    return kernel(function, _nrt=True)
 
 
 def called(function: Callable[..., Any]) -> Any:
@@ -66,10 +76,10 @@ def called(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Decorator of a part of a kernel, inserted into its caller before compilation.
 
-    It is compiled once with its caller rather than once more alone, which halves the compile time
-    of a first fit. It must not branch on ``argument is None``: see the module's docstring.
+    It is compiled once with its caller rather than once more alone, and once more for each kernel
+    on the way to Python. It must not branch on ``argument is None``: see the module's docstring.
     """
-    return njit(nogil=True, error_model="numpy", inline="always")(function)
+    return njit(inline="always", **OPTIONS)(function)
 
 
 @cache

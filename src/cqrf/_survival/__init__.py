@@ -1,1 +1,1 @@
-"""From weights to answers: product-limit curves, the estimating equation, quantiles, standard errors."""
+"""From weights to estimates: product-limit curves, quantiles and their standard errors."""

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._forest.weights import Weights
 from cqrf._input.risk_sets import subtract_not_entered
-from cqrf._runtime.compiling import kernel
+from cqrf._runtime.compiling import allocating_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def step_curves(
     return StepCurves(offsets, *_mirror(offsets, times, values))
 
 
-@kernel
+@allocating_kernel
 def weight_at_risk(ranks, weights, first_at_risk, at_risk):
     """Write the weight at risk just before each row; one more entry, 0, behind the last.
 
@@ -145,10 +145,10 @@ def weight_at_risk(ranks, weights, first_at_risk, at_risk):
         remaining += weights[i]
         at_risk[i] = remaining
     if first_at_risk is not None:
-        subtract_not_entered(ranks, weights, first_at_risk, at_risk)
+        subtract_not_entered(ranks, weights, first_at_risk, at_risk, np.empty(n + 1))
 
 
-@kernel
+@allocating_kernel
 def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censoring_survival):
     """Write S and G after each row."""
     weight_at_risk(ranks, weights, first_at_risk, at_risk)
@@ -166,7 +166,7 @@ def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censo
         censoring_survival[i] = g
 
 
-@kernel
+@allocating_kernel
 def _step_curves(offsets, ranks, weights, time, event, first_at_risk, of_censoring):
     n_queries = offsets.shape[0] - 1
     longest = 0
@@ -193,7 +193,7 @@ def _step_curves(offsets, ranks, weights, time, event, first_at_risk, of_censori
     return step_offsets, times[:at].copy(), values[:at].copy()
 
 
-@kernel
+@allocating_kernel
 def _mirror(offsets, times, values):
     """Survival of -V from that of V: P(-V > t) = 1 - P(V >= -t)."""
     n_queries = offsets.shape[0] - 1
@@ -209,7 +209,7 @@ def _mirror(offsets, times, values):
     return new_times, new_values, initial
 
 
-@kernel
+@allocating_kernel
 def _evaluate(offsets, times, values, initial, at):
     n_queries = offsets.shape[0] - 1
     out = np.empty((n_queries, at.shape[0]))
@@ -223,7 +223,7 @@ def _evaluate(offsets, times, values, initial, at):
     return out
 
 
-@kernel
+@allocating_kernel
 def _evaluate_each(offsets, times, values, initial, at):
     out = np.empty(at.shape[0])
     for q in range(at.shape[0]):
@@ -233,7 +233,7 @@ def _evaluate_each(offsets, times, values, initial, at):
     return out
 
 
-@kernel
+@allocating_kernel
 def _first_at_most(offsets, times, values, initial, bounds):
     out = np.empty(bounds.shape[0])
     for q in range(bounds.shape[0]):
@@ -250,7 +250,7 @@ def _first_at_most(offsets, times, values, initial, bounds):
     return out
 
 
-@kernel
+@allocating_kernel
 def _restricted_mean(offsets, times, values, initial, horizon, from_left):
     n_queries = offsets.shape[0] - 1
     out = np.empty(n_queries)

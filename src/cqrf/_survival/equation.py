@@ -23,13 +23,13 @@ from __future__ import annotations
 import numpy as np
 
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._runtime.compiling import kernel
+from cqrf._runtime.compiling import allocating_kernel
 from cqrf._survival.curves import product_limit
 
 BERAN, KNN, KM = 0, 1, 2
 
 
-@kernel
+@allocating_kernel
 def read_roots(offsets, ranks, weights, time, event, taus, at_risk, quantiles, last_time):
     """The default: where S reaches 1 - tau for each of the ascending taus, Beran's G.
 
@@ -68,7 +68,7 @@ def read_roots(offsets, ranks, weights, time, event, taus, at_risk, quantiles, l
                 break
 
 
-@kernel
+@allocating_kernel
 def solve_rows(
     offsets,
     ranks,
@@ -164,7 +164,7 @@ def solve_rows(
     return quantiles, last_time, max_level
 
 
-@kernel
+@allocating_kernel
 def mark_neighbors(row, weights, sample_weight, n_neighbors, total, marks):
     """Write the weight in a Kaplan-Meier curve of each row: 0 unless it is a neighbour.
 

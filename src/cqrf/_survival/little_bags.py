@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc, ndtri
 
-from cqrf._forest.training import Forest
+from cqrf._forest.spec import Forest
 from cqrf._forest.traversal import find_leaves
 from cqrf._forest.weights import CHUNK_WEIGHTS, forest_weights
 from cqrf._runtime.arguments import read_fraction
-from cqrf._runtime.compiling import kernel
+from cqrf._runtime.compiling import allocating_kernel
 from cqrf._runtime.threads import thread_map
 
 
@@ -49,9 +49,10 @@ def survival_errors(
 
     def task(start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows = slice(start, start + chunk)
-        weights = forest_weights(forest, queries[rows], n_train, sample_weight)
+        leaves = find_leaves(forest, queries[rows])
+        weights = forest_weights(leaves, forest.leaf_rows, n_train, sample_weight)
         return _bag_variances(
-            *find_leaves(forest, queries[rows]),
+            *leaves,
             forest.leaf_rows,
             *weights,
             time,
@@ -98,7 +99,7 @@ def remove_noise(
     return np.where(error > 0, difference + correction, 0.0)
 
 
-@kernel
+@allocating_kernel
 def write_influence(ranks, weights, time, event, at, influence):
     """Write dS(at) / dw of every row of weights, by rank."""
     n = ranks.shape[0]
@@ -120,7 +121,7 @@ def write_influence(ranks, weights, time, event, at, influence):
         influence[ranks[i]] *= survival
 
 
-@kernel
+@allocating_kernel
 def _bag_variances(
     starts,
     sizes,

@@ -15,7 +15,9 @@ import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
 
-from cqrf._forest.training import Rows, Sampling, Trees, join_trees, power_of_two
+from cqrf._forest.layout import join_trees
+from cqrf._forest.spec import Rows, Sampling, Trees
+from cqrf._forest.training import scale_criterion
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import rank_target
 from cqrf._model.fitted import Model
@@ -95,10 +97,9 @@ def grow_trees(
     summaries = [part.summary for part in table.parts]
     furthest = max(max(abs(p.first_time), abs(p.last_time)) for p in counted if p.n_rows)
     ground = Ground(
-        plan.growing,
+        scale_criterion(plan.growing, furthest),
         table.columns.categorical,
         plan.censoring,
-        time_scale=power_of_two(furthest),
         are_late=max(part.last_entry for part in summaries)
         >= min(part.first_time for part in summaries),
     )

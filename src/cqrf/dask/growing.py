@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.labels import VARIANCE
-from cqrf._forest.sampling import draw_for_tree
-from cqrf._forest.training import Growing, Rows, Trees, grow_drawn
+from cqrf._forest.sampling import growth_seed, subsample_units
+from cqrf._forest.spec import Growing, Rows, Sampling, Subsamples, Trees
+from cqrf._forest.training import grow_from
 from cqrf._input.target import oriented, time_order
-from cqrf._runtime.random import derive, draw_without_replacement
 from cqrf.dask.reading import Binned, Kept, join_kept
 
 
@@ -42,14 +41,12 @@ class Batch(NamedTuple):
 class Ground(NamedTuple):
     """What trees are grown by, beside their rows.
 
-    ``time_scale`` divides times where their squares are taken; ``are_late`` says whether any row
-    of the table enters after its first time.
+    ``are_late`` says whether any row of the table enters after its first time.
     """
 
     growing: Growing
     categorical: NDArray[np.bool_]
     censoring: str
-    time_scale: float
     are_late: bool
 
 
@@ -80,16 +77,8 @@ def draw_units(batch: Batch) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 def _draw_for_tree(drawing: Drawing, tree: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    if drawing.bootstrap or drawing.bag_size > 1:
-        draws = draw_for_tree(drawing.seed, tree, *drawing[1:])
-        units = np.flatnonzero(draws)
-        return units, draws[units]
-    # As draw_for_tree, without a number for each unit that is not drawn.
-    seed = derive(derive(derive(drawing.seed, tree), 0), 0)
-    drawn = draw_without_replacement(seed, drawing.n_units, drawing.size)
-    n_split = drawing.size // 2 if drawing.honest else drawing.size
-    order = np.argsort(drawn)
-    return drawn[order], np.where(order < n_split, 1, -1).astype(np.int32)
+    sampling = Sampling(np.empty(0, np.int32), *drawing[1:])
+    return subsample_units(sampling, drawing.seed, tree)
 
 
 def draw_part(part: Binned, batch: Batch) -> Drawn:
@@ -163,8 +152,6 @@ def _grow_tree(
     time, first_at_risk = oriented(drawn.target.time, ground.censoring), None
     if ground.are_late and drawn.target.entry is not None:
         first_at_risk = np.searchsorted(time, drawn.target.entry, side="right").astype(np.int32)
-    if ground.growing.criterion == VARIANCE:
-        time = time / ground.time_scale
     rows = Rows(
         codes=np.ascontiguousarray(codes.T),
         categorical=ground.categorical,
@@ -176,11 +163,5 @@ def _grow_tree(
     places = np.arange(len(draws), dtype=np.uint32)
     split, fill = (np.repeat(places, np.maximum(sign * draws, 0)) for sign in (1, -1))
     starts = np.array([0, len(split), len(split) + len(fill)])
-    return grow_drawn(
-        rows,
-        ground.growing,
-        drawing.honest,
-        np.concatenate([split, fill]),
-        starts,
-        derive(derive(drawing.seed, [tree]), 1),
-    )
+    samples = Subsamples(np.concatenate([split, fill]), starts, growth_seed(drawing.seed, tree))
+    return grow_from(rows, ground.growing, drawing.honest, samples)

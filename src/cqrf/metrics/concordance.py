@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.target import Target, oriented, rank_target, read_sample_weight, read_target
 from cqrf._runtime.arguments import read_choice, read_fraction
-from cqrf._runtime.compiling import kernel
+from cqrf._runtime.compiling import allocating_kernel
 from cqrf.metrics.censoring import see
 
 
@@ -97,7 +97,7 @@ def concordance_index(
     return concordant / comparable
 
 
-@kernel
+@allocating_kernel
 def count_pairs(
     time: NDArray[np.float64],
     event: NDArray[np.bool_],

@@ -1,0 +1,76 @@
+"""Splitting criteria: what each writes on the rows of a node before it is split.
+
+A criterion gives every row of a node a few *labels*, centred so that they sum to zero over the
+node. The gain of a split is the squared length of the labels' sum on one side (see
+:mod:`cqrf._forest.splitting`), whatever the labels stand for. A criterion is therefore a record of
+its parameters and a kernel that writes labels; splitter, grower and forest know none of them.
+
+The record is a NamedTuple class with
+
+- a first field ``n_labels``, the number of labels per row;
+- ``default_levels``, the levels it splits at unless ``split_quantiles`` gives others, or None if it
+  uses none;
+- ``from_levels(levels)``, which builds it;
+- ``scaled_to(largest_time)``, which returns it adapted to the largest absolute time.
+
+The kernel has the signature ``label(criterion, rows, here, work)``: ``rows`` is a
+:class:`~cqrf._forest.spec.Rows`, ``here`` the (n,) uint32 indices of the node's rows in it, in time
+order, ``work`` a :class:`~cqrf._forest.workspace.LabelWork`. It writes, for each row, the weight
+and then weight times each label to ``work.labels[i]``; and to ``work.direction[1:]`` the factors
+that combine the labels to the one number by which the levels of a category are ordered. It returns
+(whether the node can be split, total weight of its rows).
+
+To add a criterion, write one file and add one line to CRITERIA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numba import config
+from numba.extending import overload
+
+from cqrf._forest.criteria.censored_quantile import CensoredQuantile, label_censored_quantile
+from cqrf._forest.criteria.logrank import Logrank, label_logrank
+from cqrf._forest.criteria.quantile import Quantile, label_quantile
+from cqrf._forest.criteria.variance import Variance, label_variance
+from cqrf._runtime.compiling import OPTIONS
+
+
+class Criterion(NamedTuple):
+    """An entry of the registry: the record's class and the kernel that writes its labels."""
+
+    parameters: Any
+    label: Callable[..., Any]
+
+
+CRITERIA = {
+    "censored_quantile": Criterion(CensoredQuantile, label_censored_quantile),
+    "quantile": Criterion(Quantile, label_quantile),
+    "variance": Criterion(Variance, label_variance),
+    "logrank": Criterion(Logrank, label_logrank),
+}
+
+
+def find_kernel(parameters: type) -> Callable[..., Any]:
+    """The kernel of the criterion with this class of parameters."""
+    return next(entry.label for entry in CRITERIA.values() if entry.parameters is parameters)
+
+
+def label_node(criterion: Any, rows: Any, here: Any, work: Any) -> tuple[bool, float]:
+    """Write the labels of a node by the kernel of the criterion; see the module's docstring."""
+    return find_kernel(type(criterion))(criterion, rows, here, work)  # type: ignore[no-any-return]
+
+
+if not config.DISABLE_JIT:
+
+    @overload(label_node, inline="always", jit_options=OPTIONS)
+    def _label_node(criterion: Any, rows: Any, here: Any, work: Any) -> Any:
+        """The compiler chooses the kernel by the type of the criterion's record."""
+        label = find_kernel(criterion.instance_class)
+
+        def implementation(criterion: Any, rows: Any, here: Any, work: Any) -> Any:
+            return label(criterion, rows, here, work)
+
+        return implementation
