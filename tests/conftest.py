@@ -47,7 +47,7 @@ def browser():
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    from browser import Browser
+    from support.browser import Browser
 
     opened = Browser(program)
     yield opened

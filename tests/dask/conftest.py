@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client
-from same import start_cluster
 
 from cqrf import censored
+from support.dask_tables import start_cluster
 
 
 @pytest.fixture(scope="session")

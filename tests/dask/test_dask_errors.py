@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from dask.delayed import delayed
 from distributed import Client
-from same import EVEN, UNEVEN, as_dask, as_frame, cut
 
 from cqrf import censored
 from cqrf.dask import DaskCensoredQuantileForest
+from support.dask_tables import EVEN, UNEVEN, as_dask, as_frame, cut
 
 FOREST = DaskCensoredQuantileForest(n_estimators=2, random_state=0)
 

@@ -9,15 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask.delayed import delayed
-from same import EVEN, UNEVEN, WHOLE, as_dask, as_frame, assert_same_model, cut, wait_for_none
 from sklearn.base import clone
 
-from cqrf import CensoredQuantileForest, binning, censored
+from cqrf import CensoredQuantileForest, censored
+from cqrf._forest import binning
 from cqrf._forest.sampling import draw_for_tree
 from cqrf._forest.training import in_bag_bits
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.growing import Batch, Drawing, draw_units
 from cqrf.report.subject import read_subject
+from support.dask_tables import (
+    EVEN,
+    UNEVEN,
+    WHOLE,
+    as_dask,
+    as_frame,
+    assert_same_model,
+    cut,
+    wait_for_none,
+)
 
 SETTINGS = {"n_estimators": 12, "random_state": 3}
 

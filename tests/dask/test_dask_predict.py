@@ -8,10 +8,10 @@ import dask.dataframe as dd
 import numpy as np
 import pytest
 from distributed import Client
-from same import EVEN, UNEVEN, as_dask, as_frame, start_cluster, wait_for_none
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.dask import DaskCensoredQuantileForest
+from support.dask_tables import EVEN, UNEVEN, as_dask, as_frame, start_cluster, wait_for_none
 
 QUESTIONS = {
     "predict": ({"quantiles": 0.3}, {"quantiles": [0.2, 0.5], "unidentified": "clip"}),

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from distributed import Client, KilledWorker
 from distributed.client import FutureCancelledError
-from same import EVEN, as_dask, assert_same_model, start_cluster, wait_for_none
 
-from cqrf import CensoredQuantileForest, binning
+from cqrf import CensoredQuantileForest
+from cqrf._forest import binning
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.errands import Errands
+from support.dask_tables import EVEN, as_dask, assert_same_model, start_cluster, wait_for_none
 
 SETTINGS = {"n_estimators": 30, "random_state": 0, "verbose": 1}
 

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib.externals.loky import get_reusable_executor
-from same import assert_same_model
 
-from cqrf import CensoredQuantileForest, threads
+from cqrf import CensoredQuantileForest
+from cqrf._runtime import threads
+from support.dask_tables import assert_same_model
 
 SETTINGS = {"n_estimators": 32, "random_state": 3}
 

@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reliability.oracle import Walker, product_limit, quantile, survival_at
 
 from cqrf import CensoredQuantileForest, ModelFileError, UnidentifiedQuantileWarning, censored
 from cqrf._model.file import FORMAT, MARK, PREAMBLE
+from oracles.forest import Walker, product_limit, quantile, survival_at
 
 CASES = int(os.environ.get("CQRF_FUZZ_CASES", "500"))
 FILES = int(os.environ.get("CQRF_FUZZ_FILES", "2000"))

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from browser import CONTRAST, READABLE
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.report import write_report
+from support.browser import CONTRAST, READABLE
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NAME = "<script>window.harmed = 1</script>"

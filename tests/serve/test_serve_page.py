@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from browser import CONTRAST, READABLE
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import load_pbc
 from cqrf.serve.app import make_app
 from cqrf.serve.served import prepare, read_data
+from support.browser import CONTRAST, READABLE
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PHONE = {"width": 360, "height": 740}

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from cqrf.growing import histograms as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
+from cqrf._forest import histograms as room
 from cqrf._forest.histograms import (
     MANY_ROWS,
     MISSING,

@@ -91,10 +91,10 @@ DOCUMENTED = [
     "tuning",
     "calibration",
     "conformal",
-    "curves",
+    "_survival.curves",
     "estimator",
-    "quantiles",
-    "target",
+    "_survival.quantiles",
+    "_input.target",
 ]
 DOCUMENTED += ["dask.estimator", "datasets.generators", "datasets.tables"]
 DOCUMENTED += [f"metrics.{name}" for name in ("concordance", "quantile", "scorers", "survival")]

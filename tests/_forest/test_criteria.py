@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from cqrf.growing import labels as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
+from cqrf._forest import labels as room
 from cqrf._forest.labels import (
     CENSORED_QUANTILE,
     LOGRANK,

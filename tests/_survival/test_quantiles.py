@@ -18,7 +18,7 @@ from cqrf._forest.weights import Weights
 from cqrf._input.target import Target, oriented, time_order
 from cqrf._survival.quantiles import QuantileSolver, count_neighbors, read_levels
 
-GOLDEN = Path(__file__).parent / "data" / "crf_km"
+GOLDEN = Path(__file__).parents[1] / "data" / "crf_km"
 GOLDEN_LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 LEVELS = [0.05, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 0.99]
 METHODS = ["beran", "knn", "km"]

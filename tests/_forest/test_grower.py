@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
-from cqrf.growing import scratch as scratch_room
-from cqrf.growing import tree as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
-from test_labels import CENSORED_QUANTILE, CRITERIA, LEVELS, LOGRANK, QUANTILE, VARIANCE
-from test_splitting import (
+from tests._forest.test_criteria import (
+    CENSORED_QUANTILE,
+    CRITERIA,
+    LEVELS,
+    LOGRANK,
+    QUANTILE,
+    VARIANCE,
+)
+from tests._forest.test_splitting import (
     MISSING,
     best_gain_by_force,
     gain_of,
@@ -19,6 +24,8 @@ from test_splitting import (
 )
 
 from cqrf import CensoredQuantileForest
+from cqrf._forest import grower as room
+from cqrf._forest import workspace as scratch_room
 from cqrf._forest.grower import BEGIN, END, LEAF, LEFT, grow_nodes, partition
 from cqrf._forest.histograms import N_BINS
 from cqrf._forest.labels import read_labelling

@@ -9,11 +9,10 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from cqrf.growing import splitting as room
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
-from test_labels import (
+from tests._forest.test_criteria import (
     CENSORED_QUANTILE,
     CRITERIA,
     LEVELS,
@@ -25,6 +24,7 @@ from test_labels import (
     write_labels,
 )
 
+from cqrf._forest import splitting as room
 from cqrf._forest.histograms import MANY_ROWS, MISSING, N_BINS
 from cqrf._forest.splitting import best_cut
 
