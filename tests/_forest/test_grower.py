@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
-from tests._forest.test_criteria import (
-    CENSORED_QUANTILE,
-    CRITERIA,
-    LEVELS,
-    LOGRANK,
-    QUANTILE,
-    VARIANCE,
-)
-from tests._forest.test_splitting import (
-    MISSING,
+
+from cqrf import CensoredQuantileForest
+from cqrf._forest import grower as room
+from cqrf._forest import workspace as scratch_room
+from cqrf._forest.grower import BEGIN, END, LEAF, LEFT, grow_nodes, partition
+from cqrf._forest.histograms import MISSING, N_BINS
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE, read_labelling
+from cqrf._forest.layout import list_by_level, sort_into_leaves
+from cqrf._forest.workspace import BLOCK_ROWS, COPIED_PER_CANDIDATE, make_scratch
+from oracles.criteria import CRITERIA, LEVELS
+from oracles.splitting import (
     best_gain_by_force,
     gain_of,
     make_table,
@@ -22,15 +23,6 @@ from tests._forest.test_splitting import (
     ordered_categories,
     sets_that_go_left,
 )
-
-from cqrf import CensoredQuantileForest
-from cqrf._forest import grower as room
-from cqrf._forest import workspace as scratch_room
-from cqrf._forest.grower import BEGIN, END, LEAF, LEFT, grow_nodes, partition
-from cqrf._forest.histograms import N_BINS
-from cqrf._forest.labels import read_labelling
-from cqrf._forest.layout import list_by_level, sort_into_leaves
-from cqrf._forest.workspace import BLOCK_ROWS, COPIED_PER_CANDIDATE, make_scratch
 
 NO_LIMIT = np.iinfo(np.int32).max
 
