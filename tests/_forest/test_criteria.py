@@ -11,7 +11,6 @@ from cqrf._forest.labels import (
     QUANTILE,
     VARIANCE,
     class_labels,
-    position,
     read_labelling,
 )
 from oracles.criteria import CRITERIA, LEVELS, in_order, true_labels
@@ -257,12 +256,6 @@ def test_shrunken_levels_do_not_stay_for_the_next_node():
         )
         assert node.direction[1:] == pytest.approx(scale_of(np.array(LEVELS) * n_events / 30))
     assert labelling.levels.tolist() == list(LEVELS)
-
-
-@given(st.lists(st.integers(0, 20)), st.integers(0, 22))
-def test_the_position_of_a_row_is_that_of_the_first_not_below_it(rows, first):
-    expected = sum(row < first for row in rows)
-    assert position(np.array(sorted(rows), np.uint32), first) == expected
 
 
 @pytest.mark.parametrize("criterion", [VARIANCE, QUANTILE, CENSORED_QUANTILE])
