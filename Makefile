@@ -10,7 +10,7 @@ BENCH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test ratios fuzz bench lint types format clean
+.PHONY: help demo test ratios fuzz bench lint types format graph clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ types: $(VENV)/.with-dev $(VENV)/.with-all  ## Check types
 format: $(VENV)/.with-dev  ## Put the code in the project's style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+graph: $(VENV)/.with-dev  ## Write the import graph into CONTRIBUTING.md
+	@PYTHONPATH=tests $(BIN)/python tests/support/architecture.py
 
 clean:  ## Remove the virtual environment, caches and builds
 	@rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

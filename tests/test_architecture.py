@@ -1,189 +1,103 @@
-"""The shape of the house: rooms look only up the flow, and the front door is light."""
+"""The architecture: layers, sizes, and records that are passed whole.
 
-import ast
+Lower layers never import higher ones, no file or function grows beyond what a reader can hold,
+and ``import cqrf`` loads nothing heavy.
+"""
+
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "cqrf"
-
-# A row of data walks through these in order; a room may import only rooms before it.
-ROOMS = (
-    "target",
-    "sample_weight",
-    "table",
-    "binning",
-    "growing",
-    "forest",
-    "leaves",
-    "weights",
-    "curves",
-    "equation",
-    "quantiles",
-    "uncertainty",
-    "metrics",
+from support.architecture import (
+    SOURCE,
+    draw_graph,
+    find_cycles,
+    find_wrong_imports,
+    list_modules,
+    read_graph,
 )
-# The same rule inside a room.
-FLOORS = {
-    "growing": ("sampling", "labels", "histograms", "splitting", "scratch", "tree", "settling"),
-    "metrics": ("censoring", "quantile", "concordance", "survival", "scorers"),
+from support.source_code import SourceTree
+
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 60
+MOST_ARGUMENTS = 8
+
+# Functions that may have more arguments, and why.
+MANY_ARGUMENTS = {
+    "estimator.CensoredQuantileForest.__init__": "scikit-learn: every setting is an argument",
+    "_survival.quantiles.solve_quantiles": "public: all that the equation needs, by name",
+    "tuning.tune": "public: all that a search needs, by name",
+    "cli.app.fit": "Typer: every option is an argument",
+    "cli.app.tune": "Typer: every option is an argument",
+    "cli.app.predict": "Typer: every option is an argument",
+    "cli.app.report": "Typer: every option is an argument",
+    "cli.app.serve": "Typer: every option is an argument",
 }
-# Everyone may stand on these; they import no room.
-GROUND = ("kernel", "arguments", "chance", "threads", "files")
-JOINERS = (
-    "progress",
-    "settings",
-    "model",
-    "packing",
-    "model_file",
-    "memory",
-    "estimator",
-    "calibration",
-    "conformal",
-    "evaluation",
-    "tuning",
-    "inspection",
-)  # import rooms, and no door
-DOORS = ("plots", "datasets", "demo", "cli", "report", "serve", "study", "dask")
 
 HEAVY = ("numba", "sklearn", "pandas", "matplotlib")
 
-Module = tuple[str, ...]  # the dotted name below the package: () is the package itself
+
+@pytest.fixture(scope="module")
+def tree():
+    return SourceTree(SOURCE)
 
 
-def name_module(path: Path, source: Path) -> Module:
-    parts = path.relative_to(source).with_suffix("").parts
-    return parts[:-1] if parts[-1] == "__init__" else parts
+@pytest.fixture
+def make_tree(tmp_path):
+    """A package of these files: a text for each path."""
+
+    def write(files):
+        source = tmp_path / "cqrf"
+        for name, text in files.items():
+            path = source / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return SourceTree(source)
+
+    return write
 
 
-def list_modules(source: Path) -> set[Module]:
-    """Every module on disk, with those that have a place in the house but no file yet."""
-    planned = {(name,) for name in (*GROUND, *ROOMS, *JOINERS, *DOORS)}
-    planned |= {(room, name) for room, names in FLOORS.items() for name in names}
-    return planned | {name_module(path, source) for path in source.rglob("*.py")}
+def test_every_module_has_a_layer(tree):
+    assert sorted(set(tree.modules) - list_modules()) == [], "give them a place in LAYERS"
+    assert sorted(list_modules() - set(tree.modules)) == [], "LAYERS lists what does not exist"
 
 
-def list_imports(path: Path, source: Path, modules: set[Module]) -> set[tuple[int, Module]]:
-    """Line and module of each import from the package, wherever in the file it stands."""
-    package = path.relative_to(source).parent.parts
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            dotted = [tuple(alias.name.split(".")) for alias in node.names]
-            found |= {(node.lineno, name[1:]) for name in dotted if name[0] == source.name}
-        elif isinstance(node, ast.ImportFrom):
-            start = tuple(node.module.split(".")) if node.module else ()
-            if node.level:
-                start = package[: len(package) - (node.level - 1)] + start
-            elif start[0] == source.name:
-                start = start[1:]
-            else:
-                continue
-            for alias in node.names:
-                inner = (*start, alias.name)
-                found.add((node.lineno, inner if inner in modules else start))
-    return found
+def test_lower_layers_do_not_import_higher_ones(tree):
+    assert find_wrong_imports(tree) == []
 
 
-def may_import(importer: Module, imported: Module) -> bool:
-    """Whether the house lets one module import another of the package."""
-    if not importer:
-        return True
-    top = importer[0]
-    flow = (*GROUND, *ROOMS, *JOINERS)
-    if top not in flow:
-        return True
-    if not imported or imported[0] not in flow[: flow.index(top) + 1]:
-        return False
-    floors = FLOORS.get(top, ())
-    if imported[0] != top or len(importer) == 1 or importer[1] not in floors:
-        return True
-    return len(imported) > 1 and imported[1] in floors[: floors.index(importer[1]) + 1]
+def test_no_modules_of_a_layer_import_each_other_in_a_circle(tree):
+    assert find_cycles(tree) == []
 
 
-def find_wrong_imports(source: Path) -> list[str]:
-    """One line for each import that goes against the flow."""
-    modules = list_modules(source)
-    return [
-        f"{path.relative_to(source).as_posix()}:{line} imports "
-        + ".".join((source.name, *imported))
-        for path in sorted(source.rglob("*.py"))
-        for line, imported in sorted(list_imports(path, source, modules))
-        if not may_import(name_module(path, source), imported)
-    ]
+def test_no_file_is_too_long(tree):
+    sizes = {module.file: module.n_lines for module in tree.modules.values()}
+    assert {file: n for file, n in sizes.items() if n > MOST_LINES} == {}
 
 
-def write_tree(folder: Path, files: dict[str, str]) -> Path:
-    source = folder / "cqrf"
-    for name, text in files.items():
-        path = source / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return source
+def list_functions(tree):
+    return [function for module in tree.modules.values() for function in module.functions]
 
 
-def test_rooms_import_only_rooms_before_them():
-    assert list(SOURCE.rglob("*.py")), f"no sources in {SOURCE}"
-    assert find_wrong_imports(SOURCE) == []
+def test_no_function_is_too_long(tree):
+    sizes = {function.name: function.n_lines for function in list_functions(tree)}
+    assert {name: n for name, n in sizes.items() if n > MOST_LINES_OF_A_FUNCTION} == {}
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "imported"),
-    [
-        ("binning.py", "from .forest import grow", "cqrf._forest.training"),
-        ("binning.py", "from . import forest", "cqrf._forest.training"),
-        ("binning.py", "from cqrf._forest.training import grow", "cqrf._forest.training"),
-        ("binning.py", "from cqrf import table, forest", "cqrf._forest.training"),
-        ("binning.py", "import numpy, cqrf._forest.training", "cqrf._forest.training"),
-        ("binning.py", "def late():\n    from .forest import grow", "cqrf._forest.training"),
-        ("binning.py", "from . import CensoredQuantileForest", "cqrf"),
-        ("binning.py", "import cqrf", "cqrf"),
-        ("binning.py", "from .unplaced import thing", "cqrf.unplaced"),
-        ("quantiles.py", "from .metrics import loss", "cqrf.metrics"),
-        ("metrics.py", "from .estimator import CensoredQuantileForest", "cqrf.estimator"),
-        ("curves.py", "from .plots import draw", "cqrf.plots"),
-        ("weights/oob.py", "from ..curves import survive", "cqrf._survival.curves"),
-        ("growing/tree.py", "from ..forest import grow", "cqrf._forest.training"),
-        ("growing/tree.py", "from .. import forest", "cqrf._forest.training"),
-        ("growing/labels.py", "from .splitting import split", "cqrf._forest.splitting"),
-        ("growing/labels.py", "from . import tree", "cqrf._forest.grower"),
-        ("growing/labels.py", "from cqrf.growing import tree", "cqrf._forest.grower"),
-        ("growing/labels.py", "from . import grow_tree", "cqrf.growing"),
-        ("growing/__init__.py", "from ..weights import average", "cqrf._forest.weights"),
-        ("kernel.py", "from .target import censored", "cqrf._input.target"),
-        ("kernel.py", "from .chance import mix", "cqrf._runtime.random"),
-        ("chance.py", "from .table import Table", "cqrf._input.features"),
-        ("estimator.py", "from .plots import draw", "cqrf.plots"),
-        ("estimator.py", "import cqrf.datasets", "cqrf.datasets"),
-        ("estimator.py", "from cqrf.report.page import write", "cqrf.report.page"),
-        ("model.py", "from .estimator import CensoredQuantileForest", "cqrf.estimator"),
-        ("weights.py", "from .model import Model", "cqrf._model.fitted"),
-    ],
-)
-def test_an_import_against_the_flow_is_found(tmp_path, file, text, imported):
-    source = write_tree(tmp_path, {file: text, "report/page.py": ""})
-    (wrong,) = find_wrong_imports(source)
-    assert wrong.startswith(f"{file}:")
-    assert wrong.endswith(f" imports {imported}")
+def test_no_function_has_too_many_arguments(tree):
+    sizes = {function.name: function.n_arguments for function in list_functions(tree)}
+    many = {name: n for name, n in sizes.items() if n > MOST_ARGUMENTS}
+    assert {name: n for name, n in many.items() if name not in MANY_ARGUMENTS} == {}
+    assert set(MANY_ARGUMENTS) <= set(many), "these need no exception"
 
 
-def test_imports_along_the_flow_pass(tmp_path):
-    files = {
-        "__init__.py": "from .estimator import CensoredQuantileForest",
-        "kernel.py": "import numba",
-        "chance.py": "from .kernel import kernel",
-        "target.py": "import numpy as np\nfrom .kernel import kernel",
-        "forest.py": "from cqrf.growing import grow_tree\nfrom cqrf._forest.grower import Tree",
-        "growing/__init__.py": "from .tree import grow_tree",
-        "growing/labels.py": "from ..kernel import kernel\nfrom .sampling import draw",
-        "growing/tree.py": "from . import labels, sampling\nfrom .. import binning",
-        "metrics.py": "from . import quantiles, target\nimport cqrf._survival.curves",
-        "estimator.py": "from . import forest, metrics\nfrom .quantiles import solve_quantiles",
-        "plots.py": "from cqrf import CensoredQuantileForest",
-    }
-    assert find_wrong_imports(write_tree(tmp_path, files)) == []
+def test_no_record_is_spread_over_arguments(tree):
+    assert tree.find_splats() == []
+
+
+def test_the_graph_in_contributing_is_that_of_the_source(tree):
+    assert read_graph() == draw_graph(tree), "run `make graph`"
 
 
 def test_importing_the_package_loads_nothing_heavy():
@@ -191,3 +105,111 @@ def test_importing_the_package_loads_nothing_heavy():
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == []
+
+
+# The checks themselves, on small packages.
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "imported"),
+    [
+        ("_forest/binning.py", "from .._survival import curves", "cqrf._survival.curves"),
+        ("_forest/binning.py", "from .._survival.curves import step", "cqrf._survival.curves"),
+        ("_forest/binning.py", "import numpy, cqrf._survival.curves", "cqrf._survival.curves"),
+        ("_forest/binning.py", "from cqrf import tuning", "cqrf.tuning"),
+        ("_forest/binning.py", "from cqrf import CensoredQuantileForest", "cqrf"),
+        ("_forest/binning.py", "import cqrf", "cqrf"),
+        ("_forest/binning.py", "from cqrf.unlisted import thing", "cqrf.unlisted"),
+        ("_forest/binning.py", "def late():\n    from cqrf.tuning import tune", "cqrf.tuning"),
+        ("_forest/__init__.py", "from cqrf._model.file import write", "cqrf._model.file"),
+        ("_runtime/files.py", "from cqrf._input import target", "cqrf._input"),
+        ("estimator.py", "from cqrf.plots import draw", "cqrf.plots"),
+        (
+            "metrics/quantile.py",
+            "from typing import TYPE_CHECKING\n"
+            "if TYPE_CHECKING:\n    from cqrf.estimator import CensoredQuantileForest",
+            "cqrf.estimator",
+        ),
+    ],
+)
+def test_an_import_of_a_higher_layer_is_found(make_tree, file, text, imported):
+    tree = make_tree({file: text, "_survival/curves.py": "", "_model/file.py": "", "tuning.py": ""})
+    (wrong,) = find_wrong_imports(tree)
+    assert wrong.startswith(f"{file}:")
+    assert wrong.endswith(f" imports {imported}")
+
+
+def test_imports_of_lower_layers_pass(make_tree):
+    files = {
+        "__init__.py": "from cqrf.estimator import CensoredQuantileForest",
+        "_runtime/random.py": "import numba\nfrom cqrf._runtime.compiling import kernel",
+        "_forest/grower.py": "from cqrf._forest import binning\nfrom .._runtime import random",
+        "_model/fit.py": "from cqrf._survival.curves import step\nimport cqrf._forest.grower",
+        "plots.py": "from cqrf.estimator import CensoredQuantileForest",
+        "demo.py": "from cqrf import CensoredQuantileForest",
+    }
+    assert find_wrong_imports(make_tree(files)) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"plots.py": "import cqrf.tuning", "tuning.py": "def f():\n    import cqrf.plots"},
+        {"_forest/a.py": "from . import b", "_forest/b.py": "from .a import thing"},
+        {"_forest/__init__.py": "from .a import thing", "_forest/a.py": "from cqrf import _forest"},
+    ],
+)
+def test_a_circle_is_found(make_tree, files):
+    (cycle,) = find_cycles(make_tree(files))
+    first, *_, last = cycle.split(" <- ")
+    assert first == last
+
+
+IMPORTS = "from cqrf.b import grow, Rows\nfrom cqrf import b\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(rows, limits): return grow(1, *rows[2:], *limits, 3)",
+        "def f(labelling): return b.grow(*labelling)",
+        "def f(self): return grow(*self.rows)",
+        "def f(rows): return Rows(*rows)",
+        "def f(growing):\n    criterion, *limits = growing\n    return local(*limits)",
+        "def f(sampling): return local(*sampling[1:])",
+    ],
+)
+def test_a_record_spread_over_arguments_is_found(make_tree, text):
+    text = f"{IMPORTS}def local(one, two): ...\n{text}"
+    tree = make_tree({"a.py": text, "b.py": "def grow(one, two): ...\nclass Rows: ..."})
+    (found,) = tree.find_splats()
+    assert found.startswith("a.py:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(rows): return grow(rows, rows.time)",
+        "def f(*arguments): return grow(*arguments)",
+        "def f(lines): return grow(**lines)",
+        "def f(work, arguments): return work(*arguments)",
+        "def f(lines): print(*lines[1:])",
+        "def f(lines): return add(*lines[1:])",
+        "def f(pairs): return Pair(*pairs)",
+        "def f(names):\n    first, *others = names\n    return grow(first, others)",
+    ],
+)
+def test_other_calls_pass(make_tree, text):
+    text = f"{IMPORTS}from cqrf.b import add\nclass Pair: ...\n{text}"
+    files = {
+        "a.py": text,
+        "b.py": "def grow(one, two): ...\ndef add(*numbers): ...\nclass Rows: ...",
+    }
+    assert make_tree(files).find_splats() == []
+
+
+def test_functions_are_measured(make_tree):
+    text = "class A:\n    def f(self, a, *b, c=1, **d):\n        return 1\n\n\ndef g():\n    pass\n"
+    (f, g) = make_tree({"m.py": text}).modules["m"].functions
+    assert (f.name, f.n_lines, f.n_arguments) == ("m.A.f", 2, 4)
+    assert (g.name, g.n_lines, g.n_arguments) == ("m.g", 2, 0)
