@@ -1,7 +1,6 @@
-"""Forests that predict quantiles of times we only partly see.
+"""Forests that predict quantiles of censored times.
 
-The names below are loaded on first use: ``import cqrf`` costs nothing, and the
-compiler is paid for only by the first fit.
+The names below are loaded on first use, so that ``import cqrf`` is fast.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cqrf._input.target import censored
-    from cqrf._model.file import ModelFileError
+    from cqrf._model.file_checks import ModelFileError
     from cqrf._survival.curves import StepCurve, StepCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf.estimator import CensoredQuantileForest
     from cqrf.tuning import tune
 
-_ROOM_OF = {
+_MODULE_OF = {
     "CensoredQuantileForest": "estimator",
-    "ModelFileError": "_model.file",
+    "ModelFileError": "_model.file_checks",
     "StepCurve": "_survival.curves",
     "StepCurves": "_survival.curves",
     "UnidentifiedQuantileWarning": "_survival.quantiles",
@@ -45,8 +44,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cqrf")
-    if name in _ROOM_OF:
-        return getattr(import_module(f"cqrf.{_ROOM_OF[name]}"), name)
+    if name in _MODULE_OF:
+        return getattr(import_module(f"cqrf.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module 'cqrf' has no attribute {name!r}")
 
 

@@ -20,7 +20,9 @@ from scipy.stats import chi2
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.target import Target, read_sample_weight, read_target
+from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.target import Target, read_target
+from cqrf._model.predict import SurvivalCurves, has_tree, read_one, training_queries
 from cqrf._runtime.arguments import read_count, read_fraction
 from cqrf._survival.curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
@@ -105,10 +107,10 @@ def assess_calibration(
     if X is None:
         if sample_weight is not None:
             raise ValueError("sample_weight goes with X and y; out of bag, the fit's count.")
-        target, weight = model.training_rows()
-        queries = model.training_queries()
-        curves, known = model.curves(queries, n_jobs=forest.n_jobs), model.has_tree(queries)
-        assert isinstance(curves, StepCurves)
+        target, weight = model.training_target, model.training_weight
+        queries = training_queries(model)
+        curves: Any = read_one(model, queries, SurvivalCurves(), forest.n_jobs)
+        known = has_tree(model, queries)
     else:
         target = read_target(y)
         curves = forest.predict_survival(X)

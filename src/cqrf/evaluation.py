@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf._input.target import read_target
+from cqrf._model.skill import SCORE_QUANTILES, compute_skill
 from cqrf._survival.curves import StepCurves
 from cqrf.calibration import assess_calibration
-from cqrf.estimator import SCORE_QUANTILES, CensoredQuantileForest
+from cqrf.estimator import CensoredQuantileForest
 from cqrf.metrics import (
     censored_quantile_loss,
     concordance_index,
@@ -44,7 +45,7 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
     """
     check_is_fitted(forest)
     model = forest.model_
-    train, train_weight = model.training_rows()
+    train, train_weight = model.training_target, model.training_weight
     options: dict[str, Any] = {"censoring": model.censoring}
     if X is None:
         test = train
@@ -59,7 +60,7 @@ def evaluate(forest: CensoredQuantileForest, X: Any = None, y: Any = None) -> di
         predicted = forest.predict(X, SCORE_QUANTILES, unidentified="clip")
         curves = forest.predict_survival(X)
         weight = np.ones(len(test.time))
-        skill = model.skill(predicted, test, np.array(SCORE_QUANTILES), censored_as=test)
+        skill = compute_skill(model, predicted, test, censored_as=test)
         calibration = assess_calibration(forest, X, y)
     assert isinstance(curves, StepCurves)
     side = model.censoring

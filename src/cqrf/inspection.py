@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.features import CATEGORY, DATE, DURATION, read_table
+from cqrf._input.features import CATEGORY, DATE, DURATION, read_features
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
+from cqrf._model.predict import SurvivalAt, encode_queries, read_one
 from cqrf._runtime.arguments import is_count, read_count, read_floats
 from cqrf._survival.quantiles import read_levels
 from cqrf.estimator import CensoredQuantileForest
@@ -95,7 +96,7 @@ def partial_dependence(
     levels, _ = read_levels(quantiles)
     n_rows = read_count("n_rows", n_rows, 1)
     column = find_feature(forest, feature)
-    matrix, _ = read_table(forest, X, model.columns)
+    matrix, _ = read_features(forest, X, model.columns)
     if grid is None:
         codes = choose_codes(model, feature, column, matrix[:, column])
     else:
@@ -211,6 +212,5 @@ def mean_survival(
     """Survival averaged over the rows with each code in the column; shape (n_codes, n_times)."""
     repeated = np.tile(rows, (len(codes), 1))
     repeated[:, column] = np.repeat(codes, len(rows))
-    survival = model.curves(model.queries(repeated, n_jobs), times, n_jobs=n_jobs)
-    assert isinstance(survival, np.ndarray)
+    survival = read_one(model, encode_queries(model, repeated, n_jobs), SurvivalAt(times), n_jobs)
     return survival.reshape(len(codes), len(rows), len(times)).mean(axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.features import read_table
+from cqrf._input.features import read_features
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented, read_target
 from cqrf._runtime.arguments import is_count, read_count
@@ -95,7 +95,7 @@ def plot_quantile_fan(
         raise ValueError(
             f"feature={feature!r} is a category, which has no order: use plot_partial_dependence."
         )
-    along = read_table(forest, X, forest.model_.columns)[0][:, column]
+    along = read_features(forest, X, forest.model_.columns)[0][:, column]
     order = np.argsort(along, kind="stable")
     values = forest.predict(X, list(quantiles), unidentified="nan")[order]
     ax = _axes(ax)

@@ -20,10 +20,12 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from cqrf._input.target import read_target
+from cqrf._model.predict import MaxLevel, Quantiles, read_weights, training_queries
+from cqrf._model.skill import SCORE_QUANTILES, compute_oob_skill
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
-from cqrf.estimator import SCORE_QUANTILES, CensoredQuantileForest
+from cqrf.estimator import CensoredQuantileForest
 
 KEEP = 3  # one in so many trials goes on, with so many times as many trees
 FEWEST_TREES = 30
@@ -134,7 +136,7 @@ def tune(
         predicted = grown.predict_oob(levels, unidentified="clip")
         skill = -np.inf  # where every tree has drawn every row, there is nothing to judge by
         if not np.isnan(predicted).all():
-            skill = grown.model_.skill_in_training(predicted, levels)
+            skill = compute_oob_skill(grown.model_, predicted, levels)
         elif number == 0:
             raise ValueError(
                 f"no row is out of bag in the forest given, with max_samples={start.max_samples!r}:"
@@ -245,12 +247,13 @@ def plan_rounds(n_trials: int, n_trees: int) -> list[tuple[int, int]]:
 def warn_of_hidden(forest: CensoredQuantileForest, levels: NDArray[np.float64]) -> None:
     """Warn if censoring hides every level for most rows out of bag, and name one it does not."""
     model = forest.model_
-    queries, solver = model.training_queries(), QuantileSolver(censoring=model.censoring)
-    found = model.solve(queries, solver, levels, forest.n_jobs).values
+    queries, solver = training_queries(model), QuantileSolver(censoring=model.censoring)
+    readers = (Quantiles(solver, levels), MaxLevel(solver))
+    solution, limits = read_weights(model, queries, readers, forest.n_jobs)
+    found = solution.values
     hidden = np.isinf(found[~np.isnan(found).any(axis=1)])
     if hidden.mean(axis=0).min() <= MOST_HIDDEN:
         return
-    limits = model.max_level(queries, solver, forest.n_jobs)
     is_right = model.censoring == "right"
     reach = limits if is_right else 1.0 - limits
     told = math.floor(100 * np.nanquantile(reach, 1.0 - SHARE_THAT_CAN_TELL)) / 100

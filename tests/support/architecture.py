@@ -20,7 +20,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_runtime": "arguments compiling files intrinsics plain_intrinsics progress random threads",
     },
     {
-        "_input": "features risk_sets sample_weight target",
+        "_input": "features risk_sets sample_weight target units",
     },
     {
         "_forest": "binning grower histograms labels layout sampling splitting training traversal "
@@ -33,7 +33,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "metrics": "censoring concordance quantile scorers survival",
     },
     {
-        "_model": "codec file fitted memory settings",
+        "_model": "codec file file_checks fit fitted memory predict settings skill",
     },
     {
         "estimator": "",

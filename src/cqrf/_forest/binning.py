@@ -60,25 +60,36 @@ def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float
 
 
 def encode(
-    X: NDArray[np.float64], edges: list[NDArray[np.float64]], n_jobs: int | None = None
+    X: NDArray[np.float64],
+    edges: list[NDArray[np.float64]],
+    n_jobs: int | None = None,
+    columns: NDArray[np.intp] | None = None,
 ) -> NDArray[np.uint8]:
-    """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature."""
-    codes = np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
-    padded = np.full((X.shape[1], MAX_BINS), np.inf)
-    for j, its_edges in enumerate(edges):
-        padded[j, : len(its_edges)] = its_edges
+    """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature.
+
+    Of some columns only, if they are given; the codes of the others are 0.
+    """
+    encoded = np.arange(X.shape[1]) if columns is None else columns
+    codes = np.zeros((X.shape[1], X.shape[0]), dtype=np.uint8)
     step = max(1, TASK_SIZE // max(1, len(X)))
-    groups = [slice(first, first + step) for first in range(0, X.shape[1], step)]
-    tasks = [(X[:, group].T, padded[group], codes[group]) for group in groups]
+    tasks = [
+        (X, edges, codes, encoded[first : first + step]) for first in range(0, len(encoded), step)
+    ]
     list(thread_map(_encode_columns, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
 
 
 def _encode_columns(
-    columns: NDArray[np.float64], edges: NDArray[np.float64], codes: NDArray[np.uint8]
+    X: NDArray[np.float64],
+    edges: list[NDArray[np.float64]],
+    codes: NDArray[np.uint8],
+    columns: NDArray[np.intp],
 ) -> None:
-    for each in zip(columns, edges, codes, strict=True):
-        _encode_column(*each)
+    padded = np.empty(MAX_BINS)
+    for column in columns:
+        padded.fill(np.inf)
+        padded[: len(edges[column])] = edges[column]
+        _encode_column(X[:, column], padded, codes[column])
 
 
 @kernel

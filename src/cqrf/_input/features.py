@@ -1,9 +1,9 @@
-"""The table: what a user brings as ``X``, as a matrix of numbers.
+"""Features: reads ``X``, an array or a frame, into a matrix of numbers.
 
 Numbers stay numbers, and booleans become 0 and 1. Dates become seconds since 1970 and durations
-seconds, in whatever unit the frame keeps them. Text and categories become codes, by the
-alphabetical order of their labels, whatever order the frame gives them: a split may send any
-set of them left, so the codes themselves mean nothing. Missing is NaN in every column.
+seconds, whatever the frame's unit. Text and categories become codes in the alphabetical order of
+their labels, whatever the frame's order: a split may send any set of them left, so the codes
+themselves mean nothing. Missing is NaN in every column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLURAL = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", CATEGORY: "ca
 
 @dataclass(frozen=True)
 class Columns:
-    """What each column of the training table was: its kind, and its levels if a category."""
+    """Kind of each column of the training table, and its levels if it is a category."""
 
     kinds: tuple[str, ...]
     levels: tuple[tuple[str, ...] | None, ...]
@@ -42,7 +42,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame. What it is like is asked once: some frames look at every value."""
+    """A column of a frame. Its type is asked for once: some frames then inspect every value."""
 
     name: Any
     series: Any
@@ -69,10 +69,11 @@ class Column:
 
 
 class ColumnPart(NamedTuple):
-    """What a part of a table tells of one column.
+    """What a part of a table shows of one column.
 
     ``labels`` are those of text, categories and Python objects: numbers among these are labels
-    if another part has text. No more are kept than show that ``n_labels`` are too many.
+    if another part has text. At most ``MAX_LEVELS + 1`` are kept, enough to show that there are
+    too many; ``n_labels`` counts all.
     """
 
     name: Any
@@ -83,55 +84,27 @@ class ColumnPart(NamedTuple):
     n_labels: int
 
 
-def read_table(
+def read_features(
     estimator: Any, X: Any, columns: Columns | None = None
 ) -> tuple[NDArray[Any], Columns]:
     """The table as floats, shape (n, n_columns), with codes in the columns that are categories.
 
     Without ``columns`` this is the training table: they are learnt from it, and the estimator
-    receives its number and names of features. With them X is checked against these. A level
-    that training did not have is missing, with one warning for the whole table.
+    receives the number and the names of its features. With them X is checked against these. A
+    level that training did not have is missing, with one warning for the whole table.
     """
-    learn = columns is None
     frame = _as_frame(X)
     if frame is None:
-        if columns is not None and columns.categorical.any():
-            raise ValueError(
-                "some columns were categories in fit, so X must be a frame with the same "
-                "columns; found an array, whose numbers cannot be matched to labels."
-            )
-        if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-            raise ValueError("X is an array of dates: pass a frame, or numbers.")
-        matrix = validate_data(
-            estimator,
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            reset=learn,
-        )
-        n_columns = matrix.shape[1]
-        return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
-    validate_data(estimator, X, skip_check_array=True, reset=learn)
+        return _read_array(estimator, X, columns)
+    validate_data(estimator, X, skip_check_array=True, reset=columns is None)
     table = _columns_of(frame)
     if columns is None:
         columns = join_columns([[_survey(column) for column in table]])
     unseen: list[str] = []
-    read = []
-    for column, then, levels in zip(table, columns.kinds, columns.levels, strict=True):
-        now = column.kind
-        if then == CATEGORY and now == NUMBER and column.is_object:
-            now = CATEGORY  # objects that are numbers may be labels
-        if now == then:
-            read.append(
-                _read_numbers(column) if levels is None else _read_codes(column, levels, unseen)
-            )
-        elif column.missing.all():  # without a single value it has no type of its own
-            read.append(np.full(len(frame), np.nan))
-        else:
-            raise ValueError(
-                f"column {column.name!r} held {PLURAL[then]} in fit but holds {PLURAL[now]} now; "
-                "give it the same type."
-            )
+    read = [
+        _read_column(column, kind, levels, unseen)
+        for column, kind, levels in zip(table, columns.kinds, columns.levels, strict=True)
+    ]
     if unseen:
         warnings.warn(
             f"levels that were not in the training table are treated as missing: "
@@ -145,15 +118,31 @@ def read_table(
     ), columns
 
 
+def feature_names(estimator: Any) -> list[str]:
+    """Names of a fitted estimator's features; ``"feature 0"`` and so on if X had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"feature {j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def copy_feature_names(source: Any, estimator: Any) -> None:
+    """Give an estimator the number and the names of another one's features."""
+    estimator.__dict__.pop("feature_names_in_", None)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(estimator, name, getattr(source, name))
+
+
 def survey_part(X: Any) -> list[ColumnPart]:
-    """What a frame, a part of a larger one, tells of its columns."""
+    """What a frame, a part of a larger one, shows of its columns."""
     return [_survey(column, is_part=True) for column in _columns_of(_as_frame(X))]
 
 
 def join_columns(
     parts: Sequence[Sequence[ColumnPart]], numbers: Sequence[int] | None = None
 ) -> Columns:
-    """The columns of a table from what its parts, of these numbers, tell of them."""
+    """The columns of a table, from its parts; messages name parts by these numbers."""
     columns = list(zip(*parts, strict=True))
     kinds = tuple(_join_kinds(column, numbers or range(len(parts))) for column in columns)
     levels = tuple(
@@ -164,20 +153,20 @@ def join_columns(
 
 
 def _join_kinds(parts: Sequence[ColumnPart], numbers: Sequence[int]) -> str:
-    telling = [part for part in parts if not part.is_empty] or parts[:1]
-    found = {part.kind for part in telling}
-    firm = {part.kind for part in telling if part.kind != NUMBER or not part.is_object}
-    if len(found) > 1 and firm == {CATEGORY}:
+    with_values = [part for part in parts if not part.is_empty] or parts[:1]
+    found = {part.kind for part in with_values}
+    certain = {part.kind for part in with_values if part.kind != NUMBER or not part.is_object}
+    if len(found) > 1 and certain == {CATEGORY}:
         return CATEGORY
     if len(found) > 1:
-        first = telling[0]
-        other = next(part for part in telling if part.kind != first.kind)
+        first = with_values[0]
+        other = next(part for part in with_values if part.kind != first.kind)
         one, two = (numbers[parts.index(part)] for part in (first, other))
         raise ValueError(
             f"column {first.name!r} holds {PLURAL[first.kind]} in partition {one} but "
             f"{PLURAL[other.kind]} in partition {two}; give it the same type everywhere."
         )
-    return telling[0].kind
+    return with_values[0].kind
 
 
 def _join_levels(parts: Sequence[ColumnPart]) -> tuple[str, ...]:
@@ -202,6 +191,42 @@ def _survey(column: Column, is_part: bool = False) -> ColumnPart:
         column.is_object,
         frozenset(labels[: MAX_LEVELS + 1]),
         len(labels),
+    )
+
+
+def _read_array(estimator: Any, X: Any, columns: Columns | None) -> tuple[NDArray[Any], Columns]:
+    if columns is not None and columns.categorical.any():
+        raise ValueError(
+            "some columns were categories in fit, so X must be a frame with the same "
+            "columns; found an array, whose numbers cannot be matched to labels."
+        )
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        raise ValueError("X is an array of dates: pass a frame, or numbers.")
+    matrix = validate_data(
+        estimator,
+        X,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite="allow-nan",
+        reset=columns is None,
+    )
+    n_columns = matrix.shape[1]
+    return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
+
+
+def _read_column(
+    column: Column, kind: str, levels: tuple[str, ...] | None, unseen: list[str]
+) -> NDArray[np.float64]:
+    """Numbers or codes of a column that had this kind in training; adds to ``unseen``."""
+    found = column.kind
+    if kind == CATEGORY and found == NUMBER and column.is_object:
+        found = CATEGORY  # objects that are numbers may be labels
+    if found == kind:
+        return _read_numbers(column) if levels is None else _read_codes(column, levels, unseen)
+    if column.missing.all():  # without a single value it has no type of its own
+        return np.full(len(column.series), np.nan)
+    raise ValueError(
+        f"column {column.name!r} held {PLURAL[kind]} in fit but holds {PLURAL[found]} now; "
+        "give it the same type."
     )
 
 

@@ -1,7 +1,7 @@
-"""Sample weights: how often each row counts, relative to the mean of those that count at all.
+"""Sample weights: checked, and relative to the mean of the positive ones.
 
-What the relative weights depend on is a sum without rounding, so that it does not matter in
-which order, or in how many parts, the rows come.
+The mean comes from an exact sum. Relative weights therefore do not depend on the order of the
+rows, nor on the number of parts in which they arrive.
 """
 
 from __future__ import annotations
@@ -13,14 +13,43 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._input.target import read_sample_weight
+from cqrf._runtime.arguments import read_floats
 
 MANTISSA_BITS = 53
 HALF_BITS = 27  # of a mantissa: 2**31 halves add up to less than 2**63
 
 
+def read_sample_weight(
+    sample_weight: ArrayLike, n: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
+    """Weights of all rows, checked: finite, not negative, not all zero."""
+    weight = read_part_of_weights(sample_weight, n, name)
+    check_some_weight(bool(weight.any()), name)
+    return weight
+
+
+def read_part_of_weights(
+    sample_weight: ArrayLike, n: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
+    """Weights of some of the rows, checked: finite, not negative."""
+    weight = read_floats(name, sample_weight)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise ValueError(f"{name} has shape {weight.shape}; expected ({n},).")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError(f"{name} must be finite and not negative.")
+    return weight
+
+
+def check_some_weight(any_positive: bool, name: str = "sample_weight") -> None:
+    """Raise unless some weight is positive."""
+    if not any_positive:
+        raise ValueError(f"{name} is zero in every row: nothing is left to learn from.")
+
+
 class WeightSummary(NamedTuple):
-    """What is to be known of all weights before one of them can be made relative."""
+    """What relative weights depend on; summaries of parts can be joined."""
 
     smallest: float
     largest: float
@@ -38,7 +67,7 @@ class WeightSummary(NamedTuple):
 
     @property
     def are_alike(self) -> bool:
-        """Whether all rows weigh the same."""
+        """Whether all weights are equal."""
         return self.smallest == self.largest
 
     def make_relative(self, weight: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -53,7 +82,7 @@ class WeightSummary(NamedTuple):
 
 
 def summarise_weights(weight: NDArray[np.float64]) -> WeightSummary:
-    """Summary of checked weights, of which there is at least one."""
+    """Summary of at least one checked weight."""
     return WeightSummary(
         float(weight.min()), float(weight.max()), int((weight > 0).sum()), add_exactly(weight)
     )
@@ -73,7 +102,7 @@ def add_exactly(values: NDArray[np.float64]) -> Fraction:
 
 
 def relative_weight(sample_weight: ArrayLike, n: int) -> NDArray[np.float32] | None:
-    """Weights relative to the mean of the positive ones; None if all are alike."""
+    """Weights relative to the mean of the positive ones; None if all are equal."""
     weight = read_sample_weight(sample_weight, n)
     summary = summarise_weights(weight)
     return None if summary.are_alike else summary.make_relative(weight)

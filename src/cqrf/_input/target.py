@@ -1,9 +1,9 @@
-"""The target: what a user brings as ``y``, as a time and an event per row.
+"""The target: reads ``y`` into a time and an event per row, orients and ranks them.
 
-Right censoring: we see Y = min(T, C), and ``event`` is True where T <= C.
-Left censoring: Y = max(T, C), and ``event`` is True where T >= C.
-Inside the library only right censoring exists: a left-censored time is negated on the
-way in (:func:`oriented`) and every answer on the way out.
+Right censoring: Y = min(T, C) is observed, and ``event`` is True where T <= C.
+Left censoring: Y = max(T, C) is observed, and ``event`` is True where T >= C.
+Inside the library only right censoring exists: left-censored times are negated when they are
+read (:func:`oriented`), and every result is negated back.
 
 Delayed entry (left truncation): a row with an entry time is at risk only after it; a subject
 whose event came before its entry is not in the table at all.
@@ -22,6 +22,7 @@ from cqrf._runtime.arguments import read_floats
 
 Times = TypeVar("Times", NDArray[np.float64], float)
 
+SIDES = ("right", "left")  # on which times are censored
 TARGET_FIELDS = [("event", "?"), ("time", "<f8")]
 
 
@@ -44,12 +45,12 @@ def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) 
     Parameters
     ----------
     time : array-like of shape (n,)
-        Observed time: of the event where it was seen, of censoring elsewhere.
+        Observed time: of the event, or of censoring where the event was not observed.
     event : array-like of shape (n,)
-        True (or 1) where the event was seen, False (or 0) where it was censored.
+        True (or 1) where the event was observed, False (or 0) where it was censored.
     entry : array-like of shape (n,), optional
-        Time from which a row was under observation, before its time; -inf or NaN for a row
-        that was from the start.
+        Time from which a row was under observation, before its ``time``; -inf or NaN for a row
+        that was observed from the start.
 
     Returns
     -------
@@ -78,8 +79,8 @@ def read_target(y: Any, first_row: int = 0) -> Target:
     """Read ``y`` in any of its forms.
 
     A structured array with one boolean and one float field, and perhaps ``entry``; two
-    columns (time, event), as an array or a frame; or one column of times, all of them seen.
-    Errors count rows from ``first_row``, that of a part of a larger table.
+    columns (time, event), as an array or a frame; or one column of times that are all events.
+    Errors count rows from ``first_row``, the first row of this part of a larger table.
     """
     if y is None:
         raise ValueError(
@@ -121,7 +122,7 @@ def read_target(y: Any, first_row: int = 0) -> Target:
 def pair(
     time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None, first_row: int = 0
 ) -> Target:
-    """Check times and events, and entries if there are any, and pair them up."""
+    """Check times, events and, if given, entries; join them into a target."""
     raw_time, raw_event = np.asarray(time), np.asarray(event)
     for name, values in (("time", raw_time), ("event", raw_event)):
         if values.ndim != 1:
@@ -139,27 +140,27 @@ def pair(
         raise ValueError(
             f"Input y contains NaN or infinity: time is {checked_time[first]} in row "
             f"{first_row + first} ({int(bad.sum())} such rows). Drop these rows, or censor them at "
-            "the last time seen."
+            "the last time of observation."
         )
     checked_entry = None if entry is None else _read_entry(entry, checked_time, first_row)
     return Target(checked_time, _read_event(raw_event, first_row), checked_entry)
 
 
 def oriented(time: Times, censoring: str) -> Times:
-    """Turn times so that censoring is on the right; its own inverse."""
+    """Times with censoring on the right: negated for ``"left"``. Its own inverse."""
     return time if censoring == "right" else -time
 
 
 def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Row numbers by time; at a tied time events before censorings, then by row number."""
-    order = np.argsort(time)  # much faster than a sort that heeds ties
+    order = np.argsort(time)  # much faster than a stable sort
     if not (np.diff(time[order]) > 0).all():
         order = np.lexsort((~event, time))
     return order.astype(np.int32)
 
 
 def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int32]]:
-    """The target in time order and oriented to the right, and the row of each rank."""
+    """The target in time order, oriented to the right, and the row number of each rank."""
     check_side_of_entry(target.entry is not None, censoring)
     turned = Target(oriented(target.time, censoring), target.event, target.entry)
     order = time_order(turned.time, turned.event)
@@ -167,7 +168,7 @@ def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int3
 
 
 def check_side_of_entry(has_entry: bool, censoring: str) -> None:
-    """Refuse entry times beside left censoring."""
+    """Raise if entry times come with left censoring."""
     if has_entry and censoring == "left":
         raise ValueError(
             "entry times go with right censoring only: with censoring='left' a row would have "
@@ -176,42 +177,13 @@ def check_side_of_entry(has_entry: bool, censoring: str) -> None:
 
 
 def join_targets(targets: Sequence[Target]) -> Target:
-    """Targets of several parts of a table, one behind the other; all have entries, or none."""
+    """Concatenate the targets of parts of a table; all have entries, or none."""
     entries = [target.entry for target in targets if target.entry is not None]
     return Target(
         np.concatenate([target.time for target in targets]),
         np.concatenate([target.event for target in targets]),
         np.concatenate(entries) if entries else None,
     )
-
-
-def read_sample_weight(
-    sample_weight: ArrayLike, n: int, name: str = "sample_weight"
-) -> NDArray[np.float64]:
-    """Weights of the rows, checked: finite, not negative, not all zero."""
-    weight = read_part_of_weights(sample_weight, n, name)
-    check_some_weight(bool(weight.any()), name)
-    return weight
-
-
-def read_part_of_weights(
-    sample_weight: ArrayLike, n: int, name: str = "sample_weight"
-) -> NDArray[np.float64]:
-    """Weights of some of the rows, checked: finite, not negative."""
-    weight = read_floats(name, sample_weight)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise ValueError(f"{name} has shape {weight.shape}; expected ({n},).")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(f"{name} must be finite and not negative.")
-    return weight
-
-
-def check_some_weight(there_is: bool, name: str = "sample_weight") -> None:
-    """Refuse weights that are all zero."""
-    if not there_is:
-        raise ValueError(f"{name} is zero in every row: nothing is left to learn from.")
 
 
 def _read_structured(y: NDArray[np.void], first_row: int) -> Target:

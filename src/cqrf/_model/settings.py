@@ -1,41 +1,49 @@
-"""Settings: the estimator's arguments, checked and turned into the numbers the rooms need.
+"""Settings: the one place that reads the parameters of an estimator.
 
-Every error names the argument, what was found, and what would do.
+:func:`read_settings` checks every parameter of a fit and turns it into the numbers that the forest
+needs; :func:`read_solver` does so for the parameters that predictions read anew each time. Each
+error names the parameter, the value found, and what is allowed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from cqrf._forest.criteria import CRITERIA
 from cqrf._forest.spec import MAX_BINS, Growing, Limits, Sampling
+from cqrf._input.target import SIDES
+from cqrf._input.units import Units
 from cqrf._runtime.arguments import (
     is_count,
     is_number,
     read_choice,
     read_count,
+    read_flag,
     read_floats,
     read_fraction,
     read_share,
 )
+from cqrf._survival.quantiles import QuantileSolver
 
 UNLIMITED = np.iinfo(np.int32).max
-# What a tree draws by default: half of the rows, but of some hundred rows, of which a quarter is
-# too little to find splits in, most. The theory of these forests, too, lets the share fall as rows
-# become many. Below FEW_ROWS it is half again, so that tables of some thirty rows are not split at
-# all: only then are weights and repeated rows the same forest, as scikit-learn's checks want.
+# Rows per tree for max_samples="auto": max(n / 2, min(800, 0.8 n)) if n >= 50, else n / 2. An
+# honest tree of a few hundred rows finds its splits in half of its sample, and a quarter of the
+# table is too little. The theory, too, lets the share fall as n grows. Below 50 rows it is half,
+# so that tables of some thirty rows are not split at all: only then do sample weights and repeated
+# rows give the same forest, which scikit-learn's checks require.
 SHARE, LARGE_SHARE, LARGE_SHARE_UP_TO, FEW_ROWS = 0.5, 0.8, 800, 50
 
 
-class Plan(NamedTuple):
-    """How a forest is to be grown: every setting of a fit, checked."""
+class Settings(NamedTuple):
+    """Every parameter of a fit, checked."""
 
     growing: Growing
-    censoring: str
+    solver: QuantileSolver
     n_trees: int
     max_bins: int
     max_samples: float | int | str | None
@@ -44,54 +52,94 @@ class Plan(NamedTuple):
     bag_size: int
     seed: int
 
-    def sample(self, unit_of_row: NDArray[np.int32], n_units: int, unit: str) -> Sampling:
-        """How each tree draws from so many units, which are called rows or groups."""
-        size = read_sample_size(self.max_samples, n_units, self.bootstrap, unit, self.bag_size)
-        return Sampling(unit_of_row, n_units, size, self.bootstrap, self.honest, self.bag_size)
+    @property
+    def censoring(self) -> str:
+        """Side on which times are censored: ``"right"`` or ``"left"``."""
+        return self.solver.censoring
+
+    def sample(self, units: Units) -> Sampling:
+        """How each tree draws from these units."""
+        return Sampling(
+            units.of_row,
+            units.n_units,
+            self.sample_size(units.n_units, units.noun),
+            self.bootstrap,
+            self.honest,
+            self.bag_size,
+        )
+
+    def sample_size(self, n_units: int, noun: str = "rows") -> int:
+        """Number of units that a tree draws, of so many rows or groups."""
+        return read_sample_size(self.max_samples, n_units, self.bootstrap, noun, self.bag_size)
 
 
-def read_growing(
-    *,
-    criterion: Any,
-    split_quantiles: Any,
-    max_features: Any,
-    max_depth: Any,
-    min_samples_split: Any,
-    min_samples_leaf: Any,
-    min_child_fraction: Any,
-    n_features: int,
-) -> Growing:
-    """How a tree of this table is grown."""
-    parameters = CRITERIA[read_choice("criterion", criterion, tuple(CRITERIA))].parameters
-    levels = _read_split_quantiles(parameters, split_quantiles)
-    limits = Limits(
-        n_candidates=_read_max_features(max_features, n_features),
-        max_depth=_read_max_depth(max_depth),
-        min_samples_split=read_count("min_samples_split", min_samples_split, 2),
-        min_samples_leaf=read_count("min_samples_leaf", min_samples_leaf, 1),
-        min_child_fraction=read_fraction("min_child_fraction", min_child_fraction, 0.0, 0.5),
+def read_settings(estimator: Any, n_features: int, seed: int) -> Settings:
+    """Settings of a fit to a table with so many features.
+
+    ``seed`` is an argument because :func:`draw_seed` changes a generator's state.
+    """
+    return Settings(
+        growing=read_growing(estimator, n_features),
+        solver=read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES)),
+        n_trees=read_count("n_estimators", estimator.n_estimators, 1),
+        max_bins=read_bins(estimator.max_bins),
+        max_samples=estimator.max_samples,
+        bootstrap=read_flag("bootstrap", estimator.bootstrap),
+        honest=read_flag("honest", estimator.honest),
+        bag_size=read_count("bag_size", estimator.bag_size, 1),
+        seed=seed,
     )
-    return Growing(parameters.from_levels(levels), limits)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Seed of a forest, from a seed, a generator or None."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def read_solver(estimator: Any, censoring: str) -> QuantileSolver:
+    """How the estimator solves for quantiles, for times censored on this side."""
+    return QuantileSolver(
+        censoring_survival=estimator.censoring_survival,
+        n_neighbors=estimator.n_neighbors,
+        solver=estimator.solver,
+        censoring=censoring,
+    )
+
+
+def read_growing(estimator: Any, n_features: int) -> Growing:
+    """How a tree chooses splits and when it stops."""
+    criterion = CRITERIA[read_choice("criterion", estimator.criterion, tuple(CRITERIA))].parameters
+    levels = _read_split_quantiles(criterion, estimator.split_quantiles)
+    limits = Limits(
+        n_candidates=_read_max_features(estimator.max_features, n_features),
+        max_depth=_read_max_depth(estimator.max_depth),
+        min_samples_split=read_count("min_samples_split", estimator.min_samples_split, 2),
+        min_samples_leaf=read_count("min_samples_leaf", estimator.min_samples_leaf, 1),
+        min_child_fraction=read_fraction(
+            "min_child_fraction", estimator.min_child_fraction, 0.0, 0.5
+        ),
+    )
+    return Growing(criterion.from_levels(levels), limits)
 
 
 def read_sample_size(
-    max_samples: Any, n_units: int, bootstrap: bool, unit: str = "rows", bag_size: int = 1
+    max_samples: Any, n_units: int, bootstrap: bool, noun: str = "rows", bag_size: int = 1
 ) -> int:
-    """How many units a tree draws."""
-    size = _read_sample_size(max_samples, n_units, bootstrap, unit, bag_size)
+    """Number of units that a tree draws."""
+    size = _read_sample_size(max_samples, n_units, bootstrap, noun, bag_size)
     if bag_size == 1:
         return size
     half = n_units // 2
     if half == 0 or size > (n_units + 1) // 2:
         raise ValueError(
-            f"bag_size={bag_size} needs max_samples of at most half of the {n_units} {unit}: the "
+            f"bag_size={bag_size} needs max_samples of at most half of the {n_units} {noun}: the "
             f"trees of a bag draw from one half; found max_samples={max_samples!r}."
         )
     return min(size, half)
 
 
 def _read_sample_size(
-    max_samples: Any, n_units: int, bootstrap: bool, unit: str, bag_size: int
+    max_samples: Any, n_units: int, bootstrap: bool, noun: str, bag_size: int
 ) -> int:
     if max_samples is None:
         return n_units
@@ -104,7 +152,7 @@ def _read_sample_size(
         size = read_count("max_samples", max_samples, 1)
         if size > n_units and not bootstrap:
             raise ValueError(
-                f"max_samples={size} is more than the {n_units} training {unit}; without "
+                f"max_samples={size} is more than the {n_units} training {noun}; without "
                 "bootstrap a tree can draw each of them once."
             )
         return size
@@ -124,9 +172,27 @@ def read_bins(max_bins: Any) -> int:
     return n_bins
 
 
-def _read_split_quantiles(parameters: Any, split_quantiles: Any) -> tuple[float, ...]:
+def plain_settings(estimator: Any) -> dict[str, Any]:
+    """Parameters of an estimator as JSON can hold them."""
+    return {name: plain_setting(name, value) for name, value in estimator.get_params().items()}
+
+
+def plain_setting(name: str, value: Any) -> Any:
+    """A parameter as a number, text, None or a list of numbers."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain_setting(name, each) for each in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if name == "random_state":
+        return None  # a generator, not a seed: the forest that grew from it is in the file
+    raise ValueError(f"{name}={value!r} cannot be kept in a model file: give a plain value.")
+
+
+def _read_split_quantiles(criterion: Any, split_quantiles: Any) -> tuple[float, ...]:
     if split_quantiles is None:
-        return parameters.default_levels or ()
+        return criterion.default_levels or ()
     levels = np.unique(read_floats("split_quantiles", split_quantiles))
     if levels.size == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(

@@ -1,27 +1,45 @@
-"""Curves: product-limit estimates from one row of weights.
+"""Product-limit curves from rows of weights.
 
-The rows that carry weight are walked in time order, events before censorings at a tied
-time. With A_i the weight at risk just before row i, an event multiplies the survival S of T
-by 1 - w_i / A_i, and a censoring the survival G of C. Walked one by one this equals the
-grouped rule at ties (S drops by d_event / at_risk, G by d_censored / (at_risk - d_event)),
-and S G = the weight still at risk: S_n(q) = G(q) (1 - tau - S(q)).
+A row of weights is in time order, with events before censorings at a tied time. Let A_i be the
+weight at risk just before row i. An event multiplies the survival S of T by 1 - w_i / A_i; a
+censoring multiplies the survival G of C. Row by row this equals the grouped rule at ties: S drops
+by d_event / at_risk, G by d_censored / (at_risk - d_event). Without late entry, S G is the weight
+still at risk, so that S_n(q) = G(q) (1 - tau - S(q)).
 
-All curves are right-continuous: the value at t includes what happens at t. Under left
-censoring the walk goes backwards in time, on negated times; the curves that come out are
-P(T > t) and P(C > t) all the same.
+All curves are right-continuous: the value at t includes what happens at t. Under left censoring
+the product runs over negated times and the result is mirrored: curves are P(T > t) and P(C > t) in
+either case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._forest.weights import Weights
-from cqrf._input.risk_sets import subtract_not_entered
-from cqrf._runtime.compiling import allocating_kernel
+from cqrf._input.risk_sets import first_at_risk, subtract_not_entered
+from cqrf._input.target import Target
+from cqrf._runtime.compiling import allocating_kernel, kernel
+
+
+class RankedTarget(NamedTuple):
+    """Training rows by rank, as curves and quantiles read them; times oriented to the right."""
+
+    time: NDArray[np.float64]
+    event: NDArray[np.bool_]
+    first_at_risk: NDArray[np.int32] | None = None
+    """First rank at which each row is at risk; None if no row enters late."""
+    weight: NDArray[np.floating] | None = None
+    """Sample weight of each row; None if all are equal."""
+
+    @staticmethod
+    def of(target: Target, weight: NDArray[np.floating] | None = None) -> RankedTarget:
+        """From a target in time order, as ``rank_target`` gives it."""
+        return RankedTarget(target.time, target.event, first_at_risk(target), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +95,9 @@ class StepCurves:
         if at.ndim == 0:
             return self(at[np.newaxis])[:, 0]
         order = np.argsort(at, kind="stable")
-        values = np.empty((len(self), len(at)))
-        values[:, order] = _evaluate(self.offsets, self.times, self.values, self.initial, at[order])
+        ascending, values = np.empty((2, len(self), len(at)))
+        _evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
+        values[:, order] = ascending
         return values
 
     def each(self, times: ArrayLike) -> NDArray[np.float64]:
@@ -86,26 +105,32 @@ class StepCurves:
         at = np.asarray(times, dtype=np.float64)
         if at.shape != (len(self),) or np.isnan(at).any():
             raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
-        return _evaluate_each(self.offsets, self.times, self.values, self.initial, at)
+        values = np.empty(len(self))
+        _evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
+        return values
 
     def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
         """First time at which each curve is at most a value of its own; inf if it never is."""
         bounds = np.broadcast_to(np.asarray(values, dtype=np.float64), len(self))
-        return _first_at_most(self.offsets, self.times, self.values, self.initial, bounds)
+        times = np.empty(len(self))
+        _first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
+        return times
 
     def restricted_mean(self, horizon: float, censoring: str = "right") -> NDArray[np.float64]:
         """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
 
-        Where a curve does not come down to 0 (or start from 1, under left censoring), what
-        is left of it counts at the horizon.
+        Probability that a curve leaves above 0 (below 1 at its start, under left censoring) is
+        placed at the horizon.
         """
-        return _restricted_mean(
-            self.offsets, self.times, self.values, self.initial, horizon, censoring == "left"
+        from_left, means = censoring == "left", np.empty(len(self))
+        _restricted_mean(
+            self.offsets, self.times, self.values, self.initial, horizon, from_left, means
         )
+        return means
 
     @staticmethod
     def join(parts: list[StepCurves]) -> StepCurves:
-        """Curves of consecutive blocks of queries as one."""
+        """Join the curves of consecutive blocks of queries."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         return StepCurves(
             np.concatenate([[0], np.cumsum(lengths)]),
@@ -117,26 +142,33 @@ class StepCurves:
 
 def step_curves(
     weights: Weights,
-    time: NDArray[np.float64],
-    event: NDArray[np.bool_],
+    target: RankedTarget,
     *,
-    first_at_risk: NDArray[np.int32] | None = None,
     of_censoring: bool = False,
     censoring: str = "right",
 ) -> StepCurves:
-    """Survival of T, or of C, for each row of weights; times oriented to the right."""
-    offsets, times, values = _step_curves(*weights, time, event, first_at_risk, of_censoring)
+    """Survival of T, or of C, for each row of weights."""
+    offsets, times, values = _step_curves(
+        weights, target.time, target.event, target.first_at_risk, of_censoring
+    )
     if censoring == "right":
         return StepCurves(offsets, times, values, np.ones(len(offsets) - 1))
-    return StepCurves(offsets, *_mirror(offsets, times, values))
+    new_times, new_values = np.empty_like(times), np.empty_like(values)
+    initial = np.empty(len(offsets) - 1)
+    _mirror(offsets, times, values, new_times, new_values, initial)
+    return StepCurves(offsets, new_times, new_values, initial)
 
 
 @allocating_kernel
 def weight_at_risk(ranks, weights, first_at_risk, at_risk):
-    """Write the weight at risk just before each row; one more entry, 0, behind the last.
+    """Write the weight at risk just before each row.
 
-    ``first_at_risk``: the first rank at which each training row is at risk, for rows that
-    enter late; None if all are there from the start.
+    ranks : (n,) int32, ascending; weights : (n,) float64
+        The rows of a query and their weights.
+    first_at_risk : int32 by rank, or None
+        First rank at which each training row is at risk; None if no row enters late.
+    at_risk : (n + 1,) float64, written
+        The last entry, behind all rows, is 0.
     """
     n = ranks.shape[0]
     at_risk[n] = 0.0
@@ -150,7 +182,11 @@ def weight_at_risk(ranks, weights, first_at_risk, at_risk):
 
 @allocating_kernel
 def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censoring_survival):
-    """Write S and G after each row."""
+    """Write S and G after each row; arguments as for :func:`weight_at_risk`.
+
+    event : bool by rank
+    survival, censoring_survival : (n,) float64 or longer, written
+    """
     weight_at_risk(ranks, weights, first_at_risk, at_risk)
     s, g = 1.0, 1.0
     for i in range(ranks.shape[0]):
@@ -167,7 +203,12 @@ def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censo
 
 
 @allocating_kernel
-def _step_curves(offsets, ranks, weights, time, event, first_at_risk, of_censoring):
+def _step_curves(weights, time, event, first_at_risk, of_censoring):
+    """Steps of one curve per query: offsets (n_queries + 1,), times and values after them.
+
+    A step is a distinct time of an event, or of a censoring if ``of_censoring``.
+    """
+    offsets, ranks, values_of_rows = weights.offsets, weights.ranks, weights.values
     n_queries = offsets.shape[0] - 1
     longest = 0
     for q in range(n_queries):
@@ -178,8 +219,8 @@ def _step_curves(offsets, ranks, weights, time, event, first_at_risk, of_censori
     at = 0
     for q in range(n_queries):
         start, end = offsets[q], offsets[q + 1]
-        row = ranks[start:end]
-        product_limit(row, weights[start:end], event, first_at_risk, at_risk, survival, censoring)
+        row, row_weights = ranks[start:end], values_of_rows[start:end]
+        product_limit(row, row_weights, event, first_at_risk, at_risk, survival, censoring)
         curve = censoring if of_censoring else survival
         for i in range(row.shape[0]):
             if event[row[i]] == of_censoring:
@@ -193,49 +234,51 @@ def _step_curves(offsets, ranks, weights, time, event, first_at_risk, of_censori
     return step_offsets, times[:at].copy(), values[:at].copy()
 
 
-@allocating_kernel
-def _mirror(offsets, times, values):
-    """Survival of -V from that of V: P(-V > t) = 1 - P(V >= -t)."""
-    n_queries = offsets.shape[0] - 1
-    new_times, new_values = np.empty_like(times), np.empty_like(values)
-    initial = np.empty(n_queries)
-    for q in range(n_queries):
+@kernel
+def _mirror(offsets, times, values, new_times, new_values, initial):
+    """Write P(-V > t) = 1 - P(V >= -t), from curves of P(V > t).
+
+    new_times, new_values : as times and values, written; initial : (n_queries,) float64, written
+    """
+    for q in range(offsets.shape[0] - 1):
         start, end = offsets[q], offsets[q + 1]
         initial[q] = 1.0 - values[end - 1] if start < end else 0.0
         for i in range(start, end):
             to = start + end - 1 - i
             new_times[to] = -times[i]
             new_values[to] = 1.0 - values[i - 1] if i > start else 0.0
-    return new_times, new_values, initial
 
 
-@allocating_kernel
-def _evaluate(offsets, times, values, initial, at):
-    n_queries = offsets.shape[0] - 1
-    out = np.empty((n_queries, at.shape[0]))
-    for q in range(n_queries):
+@kernel
+def _evaluate(offsets, times, values, initial, at, out):
+    """Write the values at ascending times; out : (n_queries, n_times) float64."""
+    for q in range(offsets.shape[0] - 1):
         i, value = offsets[q], initial[q]
         for j in range(at.shape[0]):
             while i < offsets[q + 1] and times[i] <= at[j]:
                 value = values[i]
                 i += 1
             out[q, j] = value
-    return out
 
 
-@allocating_kernel
-def _evaluate_each(offsets, times, values, initial, at):
-    out = np.empty(at.shape[0])
+@kernel
+def _evaluate_each(offsets, times, values, initial, at, out):
+    """Write the value of curve q at time ``at[q]``; out : (n_queries,) float64."""
     for q in range(at.shape[0]):
         start, end = offsets[q], offsets[q + 1]
-        n_before = np.searchsorted(times[start:end], at[q], side="right")
-        out[q] = values[start + n_before - 1] if n_before > 0 else initial[q]
-    return out
+        low, high = start, end  # the first step behind the time lies in low .. high
+        while low < high:
+            middle = (low + high) >> 1
+            if times[middle] <= at[q]:
+                low = middle + 1
+            else:
+                high = middle
+        out[q] = values[low - 1] if low > start else initial[q]
 
 
-@allocating_kernel
-def _first_at_most(offsets, times, values, initial, bounds):
-    out = np.empty(bounds.shape[0])
+@kernel
+def _first_at_most(offsets, times, values, initial, bounds, out):
+    """Write the first time at which curve q, which falls, is at most ``bounds[q]``."""
     for q in range(bounds.shape[0]):
         low, high = offsets[q], offsets[q + 1]
         while low < high:
@@ -247,14 +290,12 @@ def _first_at_most(offsets, times, values, initial, bounds):
         out[q] = times[low] if low < offsets[q + 1] else np.inf
         if initial[q] <= bounds[q]:
             out[q] = -np.inf
-    return out
 
 
-@allocating_kernel
-def _restricted_mean(offsets, times, values, initial, horizon, from_left):
-    n_queries = offsets.shape[0] - 1
-    out = np.empty(n_queries)
-    for q in range(n_queries):
+@kernel
+def _restricted_mean(offsets, times, values, initial, horizon, from_left, out):
+    """Write the mean of each curve's distribution, with times cut off at the horizon."""
+    for q in range(offsets.shape[0] - 1):
         above, below, total = initial[q], 1.0 - initial[q], 0.0
         for i in range(offsets[q], offsets[q + 1]):
             drop = above - values[i]
@@ -264,4 +305,3 @@ def _restricted_mean(offsets, times, values, initial, horizon, from_left):
             else:
                 total += drop * min(times[i], horizon)
         out[q] = total + horizon * (below if from_left else above)
-    return out

@@ -1,13 +1,13 @@
-"""Uncertainty: how far the estimate itself would move with another sample.
+"""Standard errors by the bootstrap of little bags (Athey, Tibshirani and Wager 2019).
 
-Trees come in bags that share a half of the rows (the bootstrap of little bags, Athey, Tibshirani
-and Wager 2019). Each tree t moves S(t|x) from the forest's by about
+The trees of a bag draw from the same half of the rows. Each tree t moves S(.|x) from the forest's
+estimate by about
 
-    psi_t = sum_i w_i(x; t) xi_i,    xi_i = dS / dw_i at the forest's own weights,
+    psi_t = sum_i w_i(x; t) xi_i,    xi_i = dS / dw_i at the forest's own weights.
 
-and the variance of the bags' means of psi, less what the trees within a bag would make of it by
-chance, is that of the forest. What is left of it when that difference is small or negative is the
-posterior mean under a flat prior on the positive numbers, as in R's grf.
+The variance of the bags' means of psi, less the part that trees within a bag add by chance, is the
+variance of the forest. Where that difference is small or negative it is replaced by its posterior
+mean under a flat prior on the positive numbers, as in R's grf.
 
 For the product-limit curve, with H_j the weight at risk before row j in time order,
 
@@ -15,57 +15,48 @@ For the product-limit curve, with H_j the weight at risk before row j in time or
 
 over events up to t: exact, and zero on average over the forest's weights.
 
-A quantile is where S crosses 1 - tau, so an interval for S there is one for the level, and the
-quantiles at its two ends bound the quantile (Woodruff 1952).
+A quantile is where S crosses 1 - tau. An interval for S there is therefore an interval for the
+level, and the quantiles at its two ends bound the quantile (Woodruff 1952).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc, ndtri
 
-from cqrf._forest.spec import Forest
-from cqrf._forest.traversal import find_leaves
-from cqrf._forest.weights import CHUNK_WEIGHTS, forest_weights
+from cqrf._forest.traversal import Leaves
+from cqrf._forest.weights import Weights
 from cqrf._runtime.arguments import read_fraction
-from cqrf._runtime.compiling import allocating_kernel
-from cqrf._runtime.threads import thread_map
+from cqrf._runtime.compiling import allocating_kernel, kernel
+from cqrf._survival.curves import RankedTarget
 
 
-def survival_errors(
-    forest: Forest,
-    queries: NDArray[np.uint8],
-    time: NDArray[np.float64],
-    event: NDArray[np.bool_],
-    sample_weight: NDArray[np.float32] | None,
+class BagVariances(NamedTuple):
+    """Variance of the bags' means, and of the noise in them; (n_queries, n_times) each."""
+
+    between: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+
+def bag_variances(
+    leaves: Leaves,
+    leaf_rows: NDArray[np.int32],
+    weights: Weights,
+    target: RankedTarget,
     at: NDArray[np.float64],
     bag_size: int,
-    n_jobs: int | None = None,
-) -> NDArray[np.float64]:
-    """Standard error of S at ``at``, times of shape (n_queries, n_times), oriented to the right."""
-    n_train, n_bags = len(time), len(forest.roots) // bag_size
-    chunk = max(1, CHUNK_WEIGHTS // n_train)
+) -> BagVariances:
+    """Variances of S at times of shape (n_queries, n_times), oriented to the right."""
+    between, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size)
+    return BagVariances(between, within)
 
-    def task(start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows = slice(start, start + chunk)
-        leaves = find_leaves(forest, queries[rows])
-        weights = forest_weights(leaves, forest.leaf_rows, n_train, sample_weight)
-        return _bag_variances(
-            *leaves,
-            forest.leaf_rows,
-            *weights,
-            time,
-            event,
-            sample_weight,
-            at[rows],
-            n_bags,
-            bag_size,
-        )
 
-    parts = thread_map(task, [(start,) for start in range(0, len(queries), chunk)], n_jobs)
-    between, within = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return np.sqrt(remove_noise(between, within, n_bags))
+def standard_errors(variances: BagVariances, n_bags: int) -> NDArray[np.float64]:
+    """Standard error of S, from the variances of so many bags."""
+    return np.sqrt(remove_noise(variances.between, variances.within, n_bags))
 
 
 def confidence_width(confidence: float) -> float:
@@ -76,13 +67,24 @@ def confidence_width(confidence: float) -> float:
     return float(ndtri((1.0 + level) / 2.0))
 
 
+def survival_interval(
+    survival: NDArray[np.float64], width: NDArray[np.float64], censoring: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Interval of P(T > t); under left censoring the mirror image of that of P(-T > -t)."""
+    if censoring == "right":
+        return log_log_interval(survival, width)
+    lower, upper = log_log_interval(1.0 - survival, width)
+    return 1.0 - upper, 1.0 - lower
+
+
 def log_log_interval(
     survival: NDArray[np.float64], width: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interval of S on the scale of log(-log S), from its half width on the scale of S."""
     inside = (survival > 0) & (survival < 1)
     s = np.where(inside, survival, 0.5)
-    stretch = np.exp(np.where(inside, width / np.abs(s * np.log(s)), 0.0))
+    with np.errstate(over="ignore"):  # next to 0 or 1 an infinite stretch gives the limits 0 and 1
+        stretch = np.exp(np.where(inside, width / np.abs(s * np.log(s)), 0.0))
     return np.where(inside, s**stretch, survival), np.where(inside, s ** (1 / stretch), survival)
 
 
@@ -101,7 +103,12 @@ def remove_noise(
 
 @allocating_kernel
 def write_influence(ranks, weights, time, event, at, influence):
-    """Write dS(at) / dw of every row of weights, by rank."""
+    """Write dS(at) / dw_i of every row of weights.
+
+    ranks : (n,) int32, ascending; weights : (n,) float64
+    time : float64 by rank; event : bool by rank; at : float64
+    influence : float64 by rank, written at ``ranks``
+    """
     n = ranks.shape[0]
     at_risk = np.empty(n + 1)
     at_risk[n] = 0.0
@@ -121,42 +128,42 @@ def write_influence(ranks, weights, time, event, at, influence):
         influence[ranks[i]] *= survival
 
 
+@kernel
+def mean_over_leaf(rows, sample_weight, influence):
+    """Mean of the influence over the rows of a leaf, weighted by their sample weights.
+
+    rows : (n,) int32 ranks; sample_weight : floats by rank, or None; influence : float64 by rank
+    """
+    total, mass = 0.0, 0.0
+    for i in range(rows.shape[0]):
+        weight = 1.0 if sample_weight is None else np.float64(sample_weight[rows[i]])
+        total += weight * influence[rows[i]]
+        mass += weight
+    return total / mass
+
+
 @allocating_kernel
-def _bag_variances(
-    starts,
-    sizes,
-    leaf_rows,
-    offsets,
-    ranks,
-    weights,
-    time,
-    event,
-    sample_weight,
-    at,
-    n_bags,
-    bag_size,
-):
-    """Variance of the bags' means, and of their noise, for each query and time."""
-    n_queries, n_times = at.shape
-    between, within = np.zeros((n_queries, n_times)), np.zeros((n_queries, n_times))
-    influence = np.zeros(time.shape[0])
-    moves = np.empty(bag_size)
-    for q in range(n_queries):
-        row = ranks[offsets[q] : offsets[q + 1]]
-        row_weights = weights[offsets[q] : offsets[q + 1]]
-        for k in range(n_times):
-            write_influence(row, row_weights, time, event, at[q, k], influence)
+def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size):
+    """Variance of the bags' means, and of their noise, for each query and time.
+
+    leaves : Leaves of (n_queries, n_trees); leaf_rows : int32; weights : Weights of n_queries rows
+    target : RankedTarget; at : (n_queries, n_times) float64; bag_size : int
+    """
+    starts, sizes, offsets = leaves.starts, leaves.sizes, weights.offsets
+    n_bags = starts.shape[1] // bag_size
+    between, within = np.zeros(at.shape), np.zeros(at.shape)
+    influence, moves = np.zeros(target.time.shape[0]), np.empty(bag_size)
+    for q in range(at.shape[0]):
+        row = slice(offsets[q], offsets[q + 1])
+        ranks, row_weights = weights.ranks[row], weights.values[row]
+        for k in range(at.shape[1]):
+            write_influence(ranks, row_weights, target.time, target.event, at[q, k], influence)
             for bag in range(n_bags):
                 mean = 0.0
                 for b in range(bag_size):
                     t = bag * bag_size + b
-                    total, mass = 0.0, 0.0
-                    for i in range(starts[q, t], starts[q, t] + sizes[q, t]):
-                        rank = leaf_rows[i]
-                        weight = 1.0 if sample_weight is None else np.float64(sample_weight[rank])
-                        total += weight * influence[rank]
-                        mass += weight
-                    moves[b] = total / mass
+                    rows = leaf_rows[starts[q, t] : starts[q, t] + sizes[q, t]]
+                    moves[b] = mean_over_leaf(rows, target.weight, influence)
                     mean += moves[b] / bag_size
                 between[q, k] += mean * mean / n_bags
                 for b in range(bag_size):

@@ -1,6 +1,7 @@
-"""Quantiles: from rows of weights to times, by the estimating equation of :mod:`cqrf._survival.equation`.
+"""Quantiles from rows of weights, by the equation of :mod:`cqrf._survival.equation`.
 
-A quantile that censoring hides is infinite, and said to be so, never a number that looks like one.
+A quantile that is not identifiable because of censoring is infinite, with a warning; it is never
+replaced by a finite number unless the caller asks for that.
 """
 
 from __future__ import annotations
@@ -14,17 +15,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from cqrf._forest.weights import Weights
-from cqrf._input.risk_sets import first_at_risk
-from cqrf._input.target import Target, oriented, pair, rank_target, read_sample_weight
-from cqrf._runtime.arguments import is_count, is_number, read_choice
-from cqrf._survival.equation import BERAN, KM, KNN, read_roots, solve_rows
+from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.target import SIDES, oriented, pair, rank_target
+from cqrf._runtime.arguments import is_count, is_number, read_choice, read_fraction
+from cqrf._survival.curves import RankedTarget
+from cqrf._survival.equation import (
+    BERAN,
+    KM,
+    KNN,
+    Equation,
+    argmin_rule,
+    beran_roots,
+    largest_levels,
+    make_work,
+    marginal_censoring_survival,
+    root_rule,
+)
 
 CENSORING_SURVIVALS = {"beran": BERAN, "knn": KNN, "km": KM}
-SOLVERS = ("root", "argmin")
+RULES = {"root": root_rule, "argmin": argmin_rule}
+UNIDENTIFIED = ("inf", "clip", "nan")
 
 
 class UnidentifiedQuantileWarning(UserWarning):
-    """Some of the quantiles asked for lie beyond what the censored data can tell."""
+    """Some of the quantiles are not identifiable, because too much is censored."""
 
 
 def solve_quantiles(
@@ -41,7 +55,7 @@ def solve_quantiles(
     sample_weight: ArrayLike | None = None,
     unidentified: str = "inf",
 ) -> NDArray[np.float64]:
-    """Censored quantiles from any weights: of another forest, a kernel, neighbours.
+    """Censored quantiles from any weights: of another forest, of a kernel, of neighbours.
 
     Parameters
     ----------
@@ -49,15 +63,15 @@ def solve_quantiles(
         Weight of each training row for each query: none negative, each row with a
         positive sum. Rows are scaled to sum to 1.
     time, event : array-like of shape (n_train,)
-        Times of the training rows, and whether the event was seen.
+        Times of the training rows, and whether the event was observed.
     quantiles : float or sequence of float
         Levels in (0, 1).
     censoring_survival : {"beran", "knn", "km"}
         How the survival of the censoring time is estimated.
     n_neighbors : int or float, optional
         For ``"knn"``: how many of the rows of largest weight to use, a count or a fraction
-        of n_train; rows tied with the last are in, rows without weight are not. None: the
-        rows with more than the average weight 1 / n_train (all rows if none has).
+        of n_train; rows tied with the last are included, rows of weight 0 are not. Default: the
+        rows with more than the average weight 1 / n_train, or all rows if none has.
     solver : {"root", "argmin"}
         How the quantile is read off the estimating equation.
     censoring : {"right", "left"}
@@ -65,10 +79,10 @@ def solve_quantiles(
     entry : array-like of shape (n_train,), optional
         Times from which the training rows are at risk (right censoring only).
     sample_weight : array-like of shape (n_train,), optional
-        How often each training row counts: 2 is the same as the row twice, with the same
-        column of ``weights`` twice.
+        How often each training row counts: a weight of 2 is the same as the row twice, with the
+        same column of ``weights`` twice.
     unidentified : {"inf", "clip", "nan"}
-        What stands for a quantile that cannot be estimated: infinity, the largest observed
+        Value of a quantile that is not identifiable: infinity, the largest observed
         neighbour (the smallest under left censoring), or NaN.
 
     Returns
@@ -98,26 +112,24 @@ def solve_quantiles(
     if sample_weight is not None:
         copies = read_sample_weight(sample_weight, len(order))[order]
         rows = sparse.csr_array(rows.multiply(copies))
-    solution = quantile_solver.solve(
-        _scale_rows(rows),
-        ranked,
-        levels,
-        first_at_risk=first_at_risk(ranked),
-        sample_weight=copies,
-    )
-    values = solution.settled(unidentified)
+    solution = quantile_solver.solve(_scale_rows(rows), RankedTarget.of(ranked, copies), levels)
+    values = solution.fill(unidentified)
     return values[:, 0] if is_scalar else values
 
 
 class Solution(NamedTuple):
-    """Quantiles, inf where they cannot be estimated (-inf under left censoring)."""
+    """Quantiles of shape (n_queries, n_levels), and the last neighbour of each query.
+
+    A quantile that is not identifiable is inf, or -inf under left censoring. A query without
+    weights is NaN in both.
+    """
 
     values: NDArray[np.float64]
     last_neighbor: NDArray[np.float64]
 
-    def settled(self, unidentified: str, stacklevel: int = 3) -> NDArray[np.float64]:
-        """Values with the unidentified ones written as the user wants them."""
-        read_choice("unidentified", unidentified, ("inf", "clip", "nan"))
+    def fill(self, unidentified: str, stacklevel: int = 3) -> NDArray[np.float64]:
+        """Quantiles, with those that are not identifiable as the user wants them."""
+        read_choice("unidentified", unidentified, UNIDENTIFIED)
         missing = np.isinf(self.values)
         if not missing.any():
             return self.values
@@ -137,7 +149,7 @@ class Solution(NamedTuple):
 
 
 class QuantileSolver:
-    """The estimating equation with its choices made, to be solved for rows of weights."""
+    """The estimating equation with an estimate of G and a rule, solved for rows of weights."""
 
     def __init__(
         self,
@@ -150,8 +162,8 @@ class QuantileSolver:
         self.method = CENSORING_SURVIVALS[
             read_choice("censoring_survival", censoring_survival, tuple(CENSORING_SURVIVALS))
         ]
-        self.use_root = read_choice("solver", solver, SOLVERS) == "root"
-        self.censoring = read_choice("censoring", censoring, ("right", "left"))
+        self.rule = read_choice("solver", solver, tuple(RULES))
+        self.censoring = read_choice("censoring", censoring, SIDES)
         self.n_neighbors = n_neighbors
 
     def check_neighbors(self, n_train: int) -> None:
@@ -160,72 +172,57 @@ class QuantileSolver:
             count_neighbors(self.n_neighbors, n_train, n_train)
 
     def solve(
-        self,
-        weights: Weights,
-        target: Target,
-        levels: NDArray[np.float64],
-        *,
-        first_at_risk: NDArray[np.int32] | None = None,
-        sample_weight: NDArray[np.floating] | None = None,
+        self, weights: Weights, target: RankedTarget, levels: NDArray[np.float64]
     ) -> Solution:
-        """Quantiles of shape (n_queries, n_levels); the target by rank, oriented to the right."""
+        """Quantiles of each row of weights at each level."""
         taus = levels if self.censoring == "right" else 1.0 - levels
         order = np.argsort(taus, kind="stable")
-        values = np.empty((len(weights.offsets) - 1, len(levels)))
-        solved, last, _ = self._run(weights, target, taus[order], first_at_risk, sample_weight)
+        lengths = np.diff(weights.offsets)
+        known = np.where(lengths > 0, np.inf, np.nan)
+        solved = np.repeat(known[:, np.newaxis], len(taus), axis=1)
+        longest = lengths.max(initial=0)
+        if self.method == BERAN and self.rule == "root" and target.first_at_risk is None:
+            at_risk = np.empty(longest + 1)
+            beran_roots(weights, target.time, target.event, taus[order], at_risk, solved)
+        else:
+            work, candidates = make_work(longest)
+            equation = self._make_equation(target)
+            RULES[self.rule](weights, target, equation, taus[order], work, candidates, solved)
+        values = np.empty_like(solved)
         values[:, order] = oriented(solved, self.censoring)
+        last = np.full(len(lengths), np.nan)
+        last[lengths > 0] = target.time[weights.ranks[weights.offsets[1:][lengths > 0] - 1]]
         return Solution(values, oriented(last, self.censoring))
 
-    def max_level(
-        self,
-        weights: Weights,
-        target: Target,
-        *,
-        first_at_risk: NDArray[np.int32] | None = None,
-        sample_weight: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.float64]:
-        """Largest level that can be estimated; under left censoring the smallest."""
-        _, _, level = self._run(weights, target, np.empty(0), first_at_risk, sample_weight)
-        return level if self.censoring == "right" else 1.0 - level
+    def max_level(self, weights: Weights, target: RankedTarget) -> NDArray[np.float64]:
+        """Largest identifiable level of each row; under left censoring the smallest."""
+        lengths = np.diff(weights.offsets)
+        levels = np.empty(len(lengths))
+        work, candidates = make_work(lengths.max(initial=0))
+        largest_levels(weights, target, self._make_equation(target), work, candidates, levels)
+        levels[lengths == 0] = np.nan
+        return levels if self.censoring == "right" else 1.0 - levels
 
-    def _run(
-        self,
-        weights: Weights,
-        target: Target,
-        taus: NDArray[np.float64],
-        first_at_risk: NDArray[np.int32] | None,
-        sample_weight: NDArray[np.floating] | None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        n_train = len(target.time)
-        if self.method == BERAN and self.use_root and first_at_risk is None and len(taus):
-            lengths = np.diff(weights.offsets)
-            known = np.where(lengths > 0, np.inf, np.nan)
-            roots = np.repeat(known[:, np.newaxis], len(taus), axis=1)
-            last = np.full(len(lengths), np.nan)
-            at_risk = np.empty(lengths.max(initial=0) + 1)
-            read_roots(*weights, target.time, target.event, taus, at_risk, roots, last)
-            return roots, last, np.empty(0)
-        n_neighbors = 0.0
+    def _make_equation(self, target: RankedTarget) -> Equation:
+        n_train, n_neighbors, n_copies = len(target.time), 0.0, float(len(target.time))
         if self.method == KNN and self.n_neighbors is not None:
-            total = n_train if sample_weight is None else float(sample_weight.sum())
+            total = n_train if target.weight is None else float(target.weight.sum())
             n_neighbors = count_neighbors(self.n_neighbors, n_train, total)
-        return solve_rows(
-            *weights,
-            target.time,
-            target.event,
-            first_at_risk,
-            sample_weight,
-            self.method,
-            n_neighbors,
-            taus,
-            self.use_root,
+        if self.method == KNN and target.weight is not None:
+            n_copies = float(np.cumsum(target.weight, dtype=np.float64)[-1])
+        return Equation(
+            method=self.method,
+            n_neighbors=n_neighbors,
+            n_copies=n_copies,
+            marginal=marginal_censoring_survival(target) if self.method == KM else np.empty(0),
+            neighbors_only=self.method == KNN and self.rule == "argmin",
         )
 
 
 def count_neighbors(n_neighbors: int | float, n_train: int, total: float) -> float:
     """Number of neighbours, from a count or a fraction of the training rows' weight.
 
-    Where rows of weight 0 leave less than the count, that is all there are.
+    A count is at most the total weight of the rows.
     """
     if is_count(n_neighbors):
         if not 1 <= n_neighbors <= n_train:
@@ -257,6 +254,14 @@ def read_levels(
     return np.atleast_1d(levels), levels.ndim == 0
 
 
+def interval_levels(coverage: float) -> list[float]:
+    """Levels that bound an interval of this coverage, with half of the rest on each side."""
+    tail = (1.0 - read_fraction("coverage", coverage, 0.0, 1.0)) / 2.0
+    if not 0.0 < tail < 0.5:
+        raise ValueError(f"coverage={coverage!r} must lie strictly between 0 and 1.")
+    return [tail, 1.0 - tail]
+
+
 def _read_weights(weights: Any, order: NDArray[np.int32]) -> sparse.csr_array:
     """Weights with their columns in time order."""
     try:
@@ -283,6 +288,6 @@ def _scale_rows(rows: sparse.csr_array) -> Weights:
     totals = rows.sum(axis=1)
     if (totals <= 0).any():
         empty = int(np.flatnonzero(totals <= 0)[0])
-        raise ValueError(f"row {empty} of weights sums to 0: no training row speaks for it.")
+        raise ValueError(f"row {empty} of weights sums to 0: no training row has weight for it.")
     values = rows.data / np.repeat(totals, np.diff(rows.indptr))
     return Weights(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values)

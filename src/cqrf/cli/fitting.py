@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cqrf import CensoredQuantileForest
-from cqrf._input.features import PLURAL, read_table
+from cqrf._input.features import PLURAL, read_features
 from cqrf.cli.console import is_watched, number, print_json, say, size_in_words
 from cqrf.cli.roles import Learning, Roles, split_table
 from cqrf.cli.tables import read_whole
@@ -117,7 +117,7 @@ def say_understood(learning: Learning, path: str) -> None:
         say(f"Note    {int((y['time'] < 0).sum())} times are below 0: is that meant?")
     if learning.has_nameless:
         say("Note    a column without a name is left out")
-    matrix, columns = read_table(CensoredQuantileForest(), learning.X)
+    matrix, columns = read_features(CensoredQuantileForest(), learning.X)
     named = list(zip(learning.X.column_names, columns.kinds, columns.levels, strict=True))
     for kind in dict.fromkeys(columns.kinds):
         names = [

@@ -79,7 +79,7 @@ def describe(model: str) -> dict[str, Any]:
         }
         for j, levels in enumerate(held.columns.levels)
     ]
-    train, _ = held.training_rows()
+    train = held.training_target
     return {
         "model": model,
         "bytes": Path(model).stat().st_size,

@@ -14,19 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cqrf._input.features import copy_feature_names
 from cqrf._input.target import read_target
+from cqrf._model.settings import draw_seed, read_settings
+from cqrf._model.skill import SCORE_QUANTILES, compute_skill
 from cqrf._runtime.arguments import exactly, read_choice, read_floats
-from cqrf._survival.quantiles import read_levels
+from cqrf._survival.quantiles import interval_levels, read_levels
 from cqrf.dask.fitting import fit_on_cluster
 from cqrf.dask.partitions import pair_partitions
 from cqrf.dask.predicting import ask, send_forest
 from cqrf.dask.reading import Guide
-from cqrf.estimator import (
-    SCORE_QUANTILES,
-    CensoredQuantileForest,
-    interval_levels,
-    take_names,
-)
+from cqrf.estimator import CensoredQuantileForest
 
 
 class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
@@ -101,16 +99,16 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         else:
             meta = np.empty((0, X.shape[1]))
         validate_data(local, meta, skip_check_array=True, reset=True)
-        plan = local._plan(local.n_features_in_)
+        plan = read_settings(local, local.n_features_in_, draw_seed(local.random_state))
         model = fit_on_cluster(
             self._find_client(),
             partitions,
             plan,
-            local._solver(plan.censoring),
+            plan.solver,
             Guide(local, names),
             bool(self.verbose),
         )
-        take_names(self, local)
+        copy_feature_names(local, self)
         self.__dict__.pop("_sent", None)
         self.model_ = model
         return self
@@ -119,7 +117,7 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         """The plain forest: it predicts without Dask, and saves, loads and serves as any other."""
         check_is_fitted(self)
         local = self._local()
-        take_names(local, self)
+        copy_feature_names(self, local)
         local.model_ = self.model_
         return local
 
@@ -181,8 +179,9 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
         # One at a time: Dask does not like frames and arrays in one computation.
         (predicted,), (y,), (weight,) = compute(predicted), compute(y), compute(sample_weight)
-        levels = np.array(SCORE_QUANTILES)
-        return self.model_.skill(np.asarray(predicted), read_target(y), levels, weight)
+        return compute_skill(
+            self.model_, np.asarray(predicted), read_target(y), sample_weight=weight
+        )
 
     def __sklearn_clone__(self) -> DaskCensoredQuantileForest:
         return type(self)(client=self.client, **clone(self._local()).get_params())

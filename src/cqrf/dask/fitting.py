@@ -20,8 +20,9 @@ from cqrf._forest.spec import Rows, Sampling, Trees
 from cqrf._forest.training import scale_criterion
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import rank_target
+from cqrf._input.units import Units
 from cqrf._model.fitted import Model
-from cqrf._model.settings import Plan
+from cqrf._model.settings import Settings
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.equation import BERAN
 from cqrf._survival.quantiles import QuantileSolver
@@ -61,7 +62,7 @@ DRAWN_ROW_BYTES = 40  # beside its codes
 def fit_on_cluster(
     client: Client,
     partitions: Partitions,
-    plan: Plan,
+    plan: Settings,
     solver: QuantileSolver,
     guide: Guide,
     verbose: bool,
@@ -74,7 +75,7 @@ def fit_on_cluster(
         edges = find_edges(errands, table, counted, plan)
         n_units, units = number_units(counted)
         unit = "rows" if counted[0].labels is None else "groups"
-        sampling = plan.sample(np.empty(0, np.int32), n_units, unit)
+        sampling = plan.sample(Units(np.empty(0, np.int32), n_units, unit))
         binned = bin_partitions(errands, table, edges, units)
         keep_all = table.n_rows <= MOST_KEPT_ROWS or solver.method != BERAN
         batches = grow_trees(errands, table, counted, binned, sampling, plan, not keep_all, verbose)
@@ -89,7 +90,7 @@ def grow_trees(
     counted: list[Counted],
     binned: list[Future],
     sampling: Sampling,
-    plan: Plan,
+    plan: Settings,
     bring_rows: bool,
     verbose: bool,
 ) -> list[Grown]:
@@ -170,7 +171,7 @@ def keep_rows(
 
 def join_model(
     table: Table,
-    plan: Plan,
+    plan: Settings,
     sampling: Sampling,
     edges: list[NDArray[np.float64]],
     batches: list[Grown],

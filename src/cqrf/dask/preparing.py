@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from cqrf._forest import binning
 from cqrf._input.features import NUMBER, Columns, join_columns
-from cqrf._input.sample_weight import WeightSummary
-from cqrf._input.target import check_side_of_entry, check_some_weight
-from cqrf._model.fitted import check_events, check_n_rows
-from cqrf._model.settings import Plan
+from cqrf._input.sample_weight import WeightSummary, check_some_weight
+from cqrf._input.target import check_side_of_entry
+from cqrf._model.fit import check_events, check_n_rows
+from cqrf._model.settings import Settings
 from cqrf._runtime.random import draw_without_replacement
 from cqrf.dask.errands import Errands
 from cqrf.dask.partitions import Partitions
@@ -56,7 +56,9 @@ class Table(NamedTuple):
     guide: Future
 
 
-def read_partitions(errands: Errands, partitions: Partitions, plan: Plan, guide: Guide) -> Table:
+def read_partitions(
+    errands: Errands, partitions: Partitions, plan: Settings, guide: Guide
+) -> Table:
     """Check every partition, then what they are together."""
     inputs = list(zip(*partitions, strict=True))
     sent = errands.send(guide)
@@ -134,7 +136,7 @@ def count_rows(errands: Errands, table: Table) -> list[Counted]:
     return counted
 
 
-def find_edges(errands: Errands, table: Table, counted: list[Counted], plan: Plan) -> Future:
+def find_edges(errands: Errands, table: Table, counted: list[Counted], plan: Settings) -> Future:
     """Edges of the bins, from the rows that count: all of them, or those that the seed draws."""
     ends = np.cumsum([part.n_rows for part in counted])
     n = int(ends[-1])

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.binning import encode
-from cqrf._input.features import ColumnPart, Columns, read_table, survey_part
-from cqrf._input.sample_weight import WeightSummary, summarise_weights
+from cqrf._input.features import ColumnPart, Columns, read_features, survey_part
+from cqrf._input.sample_weight import WeightSummary, read_part_of_weights, summarise_weights
 from cqrf._input.target import (
     Target,
     join_targets,
     oriented,
-    read_part_of_weights,
     read_target,
 )
-from cqrf._model.fitted import find_bins, list_by_appearance, read_groups
-from cqrf._model.settings import Plan
+from cqrf._input.units import list_by_appearance, read_groups
+from cqrf._model.fit import find_bins
+from cqrf._model.settings import Settings
 
 
 class Guide(NamedTuple):
@@ -174,7 +174,7 @@ def sample_part(
 
 
 def join_samples(
-    samples: list[NDArray[Any]], guide: Guide, plan: Plan
+    samples: list[NDArray[Any]], guide: Guide, plan: Settings
 ) -> list[NDArray[np.float64]]:
     """Edges of the bins."""
     assert guide.columns is not None
@@ -240,7 +240,7 @@ def _weigh(guide: Guide, read: Read) -> tuple[NDArray[np.bool_], NDArray[np.floa
 
 def _read_matrix(number: int, guide: Guide, X: Any) -> NDArray[Any]:
     try:
-        return read_table(guide.reader, X, guide.columns)[0]
+        return read_features(guide.reader, X, guide.columns)[0]
     except ValueError as error:
         raise ValueError(f"partition {number}: {error}") from error
 

@@ -14,16 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._forest.weights import Weights
-from cqrf._input.target import (
-    Target,
-    censored,
-    oriented,
-    rank_target,
-    read_sample_weight,
-    read_target,
-)
+from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.target import Target, censored, oriented, rank_target, read_target
 from cqrf._runtime.arguments import read_choice
-from cqrf._survival.curves import StepCurve, StepCurves, step_curves
+from cqrf._survival.curves import RankedTarget, StepCurve, StepCurves, step_curves
 
 FLOOR = 0.1
 
@@ -50,7 +44,7 @@ def uncensored_until(
     ranked, order = rank_target(train, censoring)
     weight = None if train_weight is None else train_weight[order]
     rows = marginal_weights(weight, len(order))
-    return step_curves(rows, ranked.time, ranked.event, of_censoring=True)[0]
+    return step_curves(rows, RankedTarget(ranked.time, ranked.event), of_censoring=True)[0]
 
 
 def censoring_target(y: Any, censoring: str = "right") -> NDArray[np.void]:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._input.target import Target, oriented, rank_target, read_sample_weight, read_target
+from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.target import Target, oriented, rank_target, read_target
 from cqrf._runtime.arguments import read_choice, read_fraction
 from cqrf._runtime.compiling import allocating_kernel
 from cqrf.metrics.censoring import see

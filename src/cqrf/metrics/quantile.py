@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._input.target import oriented, read_sample_weight
+from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.target import oriented
 from cqrf._survival.curves import StepCurves
 from cqrf._survival.quantiles import read_levels
 from cqrf.metrics.censoring import see

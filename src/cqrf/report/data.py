@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.features import CATEGORY, DATE, DURATION
-from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target, rank_target
-from cqrf._survival.curves import StepCurve, step_curves
+from cqrf._survival.curves import RankedTarget, StepCurve, step_curves
 from cqrf.metrics.censoring import marginal_weights
 from cqrf.report.numbers import count, plain, plain_list, say, say_share, thin
 from cqrf.report.subject import Subject
@@ -123,9 +122,7 @@ def marginal_curve(target: Target, censoring: str, *, of_censoring: bool = False
     ranked, order = rank_target(target, censoring)
     return step_curves(
         marginal_weights(None, len(order)),
-        ranked.time,
-        ranked.event,
-        first_at_risk=first_at_risk(ranked),
+        RankedTarget.of(ranked),
         of_censoring=of_censoring,
         censoring=censoring,
     )[0]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.target import Target, censored, oriented
+from cqrf._model.skill import compute_oob_skill, compute_skill, marginal_quantiles
 from cqrf._survival.curves import StepCurves, step_curves
-from cqrf._survival.quantiles import QuantileSolver
 from cqrf.calibration import Calibration, assess_calibration, compare, transform
 from cqrf.metrics import FLOOR, censored_quantile_loss, concordance_index, integrated_brier_score
 from cqrf.metrics import crps as score_crps
@@ -88,10 +88,10 @@ def measure_skill(subject: Subject) -> tuple[float | None, str | None]:
     predicted, levels = subject.clipped[:, LOSS_COLUMNS], np.array(LOSS_LEVELS)
     try:
         if subject.out_of_bag:
-            skill = subject.model.skill_in_training(predicted, levels)
+            skill = compute_oob_skill(subject.model, predicted, levels)
         else:
-            skill = subject.model.skill(
-                predicted, subject.target, levels, censored_as=subject.censored_as
+            skill = compute_skill(
+                subject.model, predicted, subject.target, levels, censored_as=subject.censored_as
             )
     except ValueError as error:
         return None, say_why(error)
@@ -132,13 +132,7 @@ def measure_losses(subject: Subject) -> list[dict[str, str]]:
     """Quantile losses, of the forest and of the marginal quantiles."""
     model, known = subject.model, np.flatnonzero(subject.known)
     train, target = subject.censored_as, subject.target.take(known)
-    solution = QuantileSolver(censoring=model.censoring).solve(
-        marginal_weights(model.rows.weight, len(model.order)),
-        model.target,
-        np.array(LOSS_LEVELS),
-        first_at_risk=model.rows.first_at_risk,
-    )
-    marginal = np.repeat(solution.settled("clip"), len(known), axis=0)
+    marginal = np.repeat(marginal_quantiles(model, np.array(LOSS_LEVELS)), len(known), axis=0)
     found = []
     for k, level in enumerate(LOSS_LEVELS):
         forest, baseline = (
@@ -198,9 +192,7 @@ def judge(subject: Subject, rows: NDArray[np.intp]) -> Judged:
     model = subject.model
     marginal = step_curves(
         marginal_weights(model.rows.weight, len(model.order)),
-        model.rows.time,
-        model.rows.event,
-        first_at_risk=model.rows.first_at_risk,
+        model.ranked_target,
         censoring=model.censoring,
     )[0]
     marginal, n = thin(marginal, MOST_STEPS), len(rows)

@@ -10,11 +10,23 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.features import read_table
+from cqrf._input.features import feature_names, read_features
 from cqrf._input.target import Target, read_target
-from cqrf._model.fitted import Model, Queries
+from cqrf._model.fitted import Model
+from cqrf._model.predict import (
+    MaxLevel,
+    Quantiles,
+    Queries,
+    RestrictedMean,
+    SurvivalCurves,
+    encode_all,
+    encode_queries,
+    read_one,
+    training_codes,
+    training_queries,
+)
+from cqrf._model.settings import read_solver
 from cqrf._survival.curves import StepCurves
-from cqrf._survival.quantiles import QuantileSolver
 from cqrf.estimator import CensoredQuantileForest
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -83,7 +95,7 @@ class Subject:
     @property
     def train(self) -> Target:
         """Target of the training rows, in the order of their table."""
-        return self.model.training_rows()[0]
+        return self.model.training_target
 
     @property
     def censored_as(self) -> Target:
@@ -93,26 +105,20 @@ class Subject:
     @property
     def weight(self) -> NDArray[np.float64]:
         """Weights of these rows, in the order of their table."""
-        return self.model.training_rows()[1] if self.out_of_bag else np.ones(len(self.target.time))
+        return self.model.training_weight if self.out_of_bag else np.ones(len(self.target.time))
 
     def curves(self, rows: NDArray[np.intp]) -> StepCurves:
         """Survival curves of some of the rows."""
-        curves = self.model.curves(self._take(rows), n_jobs=self.forest.n_jobs)
-        assert isinstance(curves, StepCurves)
-        return curves
+        return read_one(self.model, self.queries.take(rows), SurvivalCurves(), self.forest.n_jobs)
 
     def restricted_mean(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Means of some of the rows, cut off at the end of the training times."""
-        return self.model.restricted_mean(self._take(rows), n_jobs=self.forest.n_jobs)
+        return read_one(self.model, self.queries.take(rows), RestrictedMean(), self.forest.n_jobs)
 
     def max_level(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Largest level that can be estimated at some of the rows (the smallest, from the left)."""
-        solver = make_solver(self.forest)
-        return self.model.max_level(self._take(rows), solver, self.forest.n_jobs)
-
-    def _take(self, rows: NDArray[np.intp]) -> Queries:
-        in_bag = self.queries.in_bag
-        return Queries(self.queries.codes[rows], None if in_bag is None else in_bag[rows])
+        reader = MaxLevel(read_solver(self.forest, self.censoring))
+        return read_one(self.model, self.queries.take(rows), reader, self.forest.n_jobs)
 
 
 def read_subject(forest: CensoredQuantileForest, X: Any, y: Any) -> Subject:
@@ -123,26 +129,23 @@ def read_subject(forest: CensoredQuantileForest, X: Any, y: Any) -> Subject:
     model, target = forest.model_, read_target(y)
     if target.entry is not None and model.censoring == "left":
         raise ValueError("entry times go with right censoring; the forest has censoring='left'.")
-    matrix, _ = read_table(forest, X, model.columns)
+    matrix, _ = read_features(forest, X, model.columns)
     check_consistent_length(matrix, target.time)
-    queries = model.queries(matrix, forest.n_jobs)
+    codes = encode_all(model, matrix, forest.n_jobs)
     out_of_bag = (
         model.keeps_features
         and is_training_table(forest, target)
-        and np.array_equal(queries.codes, model.training_queries().codes)
+        and np.array_equal(codes, training_codes(model))
     )
-    n_seen = len(target.time) if out_of_bag else count_seen(model, target, queries)
-    if out_of_bag:
-        queries = model.training_queries()
-    solution = model.solve(queries, make_solver(forest), np.array(LEVELS), forest.n_jobs)
-    names = getattr(forest, "feature_names_in_", None)
+    n_seen = len(target.time) if out_of_bag else count_seen(model, target, codes)
+    queries = training_queries(model) if out_of_bag else encode_queries(model, matrix)
+    solver = read_solver(forest, model.censoring)
+    solution = read_one(model, queries, Quantiles(solver, np.array(LEVELS)), forest.n_jobs)
     return Subject(
         forest=forest,
         X=X,
         matrix=matrix,
-        names=tuple(
-            f"feature {i}" if names is None else str(names[i]) for i in range(matrix.shape[1])
-        ),
+        names=tuple(feature_names(forest)),
         target=target,
         out_of_bag=out_of_bag,
         n_seen=n_seen,
@@ -154,7 +157,7 @@ def read_subject(forest: CensoredQuantileForest, X: Any, y: Any) -> Subject:
 
 def is_training_table(forest: CensoredQuantileForest, target: Target) -> bool:
     """Whether these are the times, events and entries that the forest was fitted on."""
-    train, _ = forest.model_.training_rows()
+    train = forest.model_.training_target
     n = len(train.time)
     if len(target.time) != n:
         return False
@@ -165,7 +168,7 @@ def is_training_table(forest: CensoredQuantileForest, target: Target) -> bool:
     return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
 
-def count_seen(model: Model, target: Target, queries: Queries) -> int:
+def count_seen(model: Model, target: Target, codes: NDArray[np.uint8]) -> int:
     """Rows with the time, the event and, up to bins, the features of a training row.
 
     Where the forest keeps no features, time and event have to do.
@@ -175,19 +178,9 @@ def count_seen(model: Model, target: Target, queries: Queries) -> int:
         bits = [row.tobytes() for row in np.ascontiguousarray(codes)]
         return list(zip(rows.time.tolist(), rows.event.tolist(), bits, strict=True))
 
-    train, _ = model.training_rows()
-    codes, of_training = queries.codes[:, :0], np.empty((len(train.time), 0), np.uint8)
+    train = model.training_target
+    compared, of_training = codes[:, :0], np.empty((len(train.time), 0), np.uint8)
     if model.keeps_features:
-        codes, of_training = queries.codes, model.training_queries().codes
+        compared, of_training = codes, training_codes(model)
     known = set(keys(train, of_training))
-    return sum(key in known for key in keys(target, codes))
-
-
-def make_solver(forest: CensoredQuantileForest) -> QuantileSolver:
-    """How this forest reads quantiles off its weights."""
-    return QuantileSolver(
-        censoring_survival=forest.censoring_survival,
-        n_neighbors=forest.n_neighbors,
-        solver=forest.solver,
-        censoring=forest.model_.censoring,
-    )
+    return sum(key in known for key in keys(target, compared))

@@ -13,8 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._model.fitted import Queries
-from cqrf._survival.little_bags import confidence_width
+from cqrf._model.predict import (
+    MaxLevel,
+    QuantileIntervals,
+    Quantiles,
+    SurvivalAt,
+    SurvivalErrors,
+    WeightRows,
+    encode_queries,
+    read_weights,
+)
+from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf.report.subject import LEVELS
 from cqrf.serve.served import Served
 from cqrf.serve.values import show_value
@@ -58,28 +67,29 @@ def predict_rows(
     served: Served, matrix: NDArray[np.float64], question: Question
 ) -> list[dict[str, Any]]:
     """Quantiles, intervals and survival of each row of a matrix."""
-    queries = served.model.queries(matrix, 1)
-    found = find_answers(served, queries, question)
+    found = find_answers(served, matrix, question)
     return [say_row(served, found, i, question) for i in range(len(matrix))]
 
 
-def find_answers(served: Served, queries: Queries, question: Question) -> Found:
+def find_answers(served: Served, matrix: NDArray[np.float64], question: Question) -> Found:
     """Everything that is asked, as arrays."""
     model, solver = served.model, served.solver
     tails = [(1 - coverage) / 2 for coverage in question.intervals]
     ends = [level for tail in tails for level in (tail, 1 - tail)]
     levels = np.array([*question.quantiles, *ends], dtype=np.float64)
     times = np.array(question.times, dtype=np.float64)
-    solution = model.solve(queries, solver, levels, 1)
-    survival = read_survival(served, queries, times)
-    sides = bands = None
-    if question.confidence is not None and served.no_errors is None:
-        width = confidence_width(question.confidence)
-        bands = np.stack(read_bands(served, queries, times, survival, width), axis=-1)
+    readers: list[Any] = [Quantiles(solver, levels), MaxLevel(solver), SurvivalAt(times)]
+    is_sure = question.confidence is not None and served.no_errors is None
+    if is_sure:
+        width = confidence_width(question.confidence or 0.0)
         asked = levels[: len(question.quantiles)]
-        with np.errstate(over="ignore"):  # at levels next to 1 an end is simply hidden
-            sides = model.quantile_interval(queries, solver, asked, width, 1)
-    limits = model.max_level(queries, solver, 1)
+        readers += [SurvivalErrors(times), QuantileIntervals(solver, asked, width)]
+    queries = encode_queries(model, matrix, 1)
+    solution, limits, survival, *sure = read_weights(model, queries, readers, 1)
+    sides = bands = None
+    if is_sure:
+        errors, sides = sure
+        bands = np.stack(survival_interval(survival, width * errors, model.censoring), axis=-1)
     return Found(solution.values, solution.last_neighbor, limits, survival, sides, bands)
 
 
@@ -121,16 +131,21 @@ def say_row(served: Served, found: Found, i: int, question: Question) -> dict[st
 
 def describe_subjects(served: Served, matrix: NDArray[np.float64]) -> list[dict[str, Any]]:
     """All that the page shows of each row of a matrix."""
-    queries = served.model.queries(matrix, 1)
-    levels = np.array(LEVELS)
-    solution = served.model.solve(queries, served.solver, levels, 1)
-    limits = served.model.max_level(queries, served.solver, 1)
-    survival = read_survival(served, queries, served.times)
+    model, solver = served.model, served.solver
+    readers: list[Any] = [
+        Quantiles(solver, np.array(LEVELS)),
+        MaxLevel(solver),
+        SurvivalAt(served.times),
+        WeightRows(),
+    ]
+    if served.no_errors is None:
+        readers.append(SurvivalErrors(served.times))
+    found = read_weights(model, encode_queries(model, matrix, 1), readers, 1)
+    solution, limits, survival, weights = found[:4]
     lower = upper = None
     if served.no_errors is None:
         width = confidence_width(CONFIDENCE)
-        lower, upper = read_bands(served, queries, served.times, survival, width)
-    weights = served.model.weight_matrix(queries, 1)
+        lower, upper = survival_interval(survival, width * found[4], model.censoring)
     subjects = []
     for i in range(len(matrix)):
         bound = float(solution.last_neighbor[i])
@@ -153,27 +168,6 @@ def describe_subjects(served: Served, matrix: NDArray[np.float64]) -> list[dict[
             }
         )
     return subjects
-
-
-def read_survival(
-    served: Served, queries: Queries, times: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """P(T > t) at times."""
-    return np.asarray(served.model.curves(queries, times, n_jobs=1))
-
-
-def read_bands(
-    served: Served,
-    queries: Queries,
-    times: NDArray[np.float64],
-    survival: NDArray[np.float64],
-    width: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the confidence interval of P(T > t)."""
-    at = np.broadcast_to(times, (len(queries.codes), len(times)))
-    errors = served.model.survival_errors(queries, at, 1)
-    with np.errstate(over="ignore"):
-        return served.model.survival_interval(survival, width * errors)
 
 
 def list_neighbours(

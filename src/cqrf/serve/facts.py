@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cqrf
-from cqrf.estimator import plain_setting
+from cqrf._model.settings import plain_settings
 from cqrf.serve.answers import CONFIDENCE, show_row
 from cqrf.serve.columns import Column
 from cqrf.serve.schema import Limits
@@ -18,9 +18,9 @@ MOST_FOUND = 50
 def describe_model(served: Served, limits: Limits) -> dict[str, Any]:
     """Columns, ranges, settings and limits."""
     forest, model = served.forest, served.model
-    train, _ = model.training_rows()
+    train = model.training_target
     data = served.data
-    settings = {name: plain_setting(name, value) for name, value in forest.get_params().items()}
+    settings = plain_settings(forest)
     return {
         "name": served.name,
         "version": cqrf.__version__,

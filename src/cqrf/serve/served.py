@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._input.features import read_table
+from cqrf._input.features import read_features
 from cqrf._input.target import Target, read_target
-from cqrf._model.fitted import Model, Queries
+from cqrf._model.fitted import Model
+from cqrf._model.predict import check_errors, encode_all
+from cqrf._model.settings import read_solver
 from cqrf._survival.quantiles import QuantileSolver
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.report.data import time_range
-from cqrf.report.subject import is_training_table, make_solver
+from cqrf.report.subject import is_training_table
 from cqrf.serve.columns import Column, describe_columns
 from cqrf.serve.values import Kind
 
@@ -94,12 +96,12 @@ def read_data(
 ) -> DataRows:
     """Rows of a table; y is None where times and outcomes are not known."""
     model = forest.model_
-    matrix, _ = read_table(forest, X, model.columns)
+    matrix, _ = read_features(forest, X, model.columns)
     training = None
     if y is not None:
         target = read_target(y)
         if model.keeps_features and is_training_table(forest, target):
-            codes = model.queries(matrix).codes[model.order]
+            codes = encode_all(model, matrix)[model.order]
             training = target if np.array_equal(codes.T, model.rows.codes) else None
     return DataRows(matrix, list(labels), source, training)
 
@@ -109,7 +111,7 @@ def prepare(forest: CensoredQuantileForest, name: str, data: DataRows | None = N
     model = forest.model_
     names = name_columns(forest)
     training = data.matrix if data is not None and data.training is not None else None
-    low, high = time_range(model.training_rows()[0].time)
+    low, high = time_range(model.training_target.time)
     pad = PAD * (high - low)
     start = low - pad if model.censoring == "left" else low
     return Served(
@@ -117,7 +119,7 @@ def prepare(forest: CensoredQuantileForest, name: str, data: DataRows | None = N
         name=name,
         columns=describe_columns(model, names, forest.feature_importances_, training),
         data=data,
-        solver=make_solver(forest),
+        solver=read_solver(forest, model.censoring),
         times=np.linspace(start, high + pad, N_TIMES),
         no_errors=find_why_no_errors(model),
     )
@@ -125,9 +127,8 @@ def prepare(forest: CensoredQuantileForest, name: str, data: DataRows | None = N
 
 def find_why_no_errors(model: Model) -> str | None:
     """Why the forest cannot say how sure its curves are; None if it can."""
-    one = Queries(np.zeros((1, len(model.edges)), np.uint8))
     try:
-        model.survival_errors(one, np.zeros((1, 1)), 1)
+        check_errors(model)
     except ValueError as error:
         return str(error)
     return None

@@ -1,0 +1,358 @@
+"""Checks of a model file: every number is compared with the others before the model is built.
+
+The header and the sections are those of :mod:`cqrf._model.file`. Until all checks have passed,
+only the file's own bytes are in memory: sections are views of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.spec import MAX_BINS, MISSING
+from cqrf._input.features import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER
+from cqrf._input.target import SIDES
+from cqrf._input.units import are_unit_codes
+from cqrf._model.codec import are_leaves
+from cqrf._runtime.compiling import allocating_kernel, kernel
+
+ALIGNMENT = 8
+KINDS = (NUMBER, DATE, DURATION, CATEGORY)
+# Sections in their order, and their types.
+SECTIONS = {
+    "time": "<f8",
+    "event": "u1",
+    "order": "<i4",
+    "unit_of_row": "<i4",  # empty if every row is its own unit
+    "codes": "u1",  # empty, like unit_of_row, if the forest keeps no training features
+    "weight": "<f4",  # may be empty
+    "entry": "<f8",  # may be empty
+    "n_edges": "u1",  # 0 for a category: its levels are its bins
+    "edges": "<f8",
+    "kinds": "u1",
+    "n_levels": "u1",
+    "text_lengths": "<u4",  # of the names, if there are any, then of the levels
+    "text": "u1",
+    "n_nodes": "<u4",
+    "split_on": "",  # the narrowest of u1, u2, u4 that holds the number of features
+    "split_code": "u1",  # of splits on numbers
+    "missing_left": "u1",  # a bit for each split
+    "subsets": "<u8",
+    "leaves": "u1",
+    "importance": "<f8",
+}
+COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
+SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
+LARGEST_COUNT = 2**62
+# Draws of a tree over rows in its leaves. By chance an honest bootstrap may leave fewer than one
+# row in two for the leaves; never so few.
+MOST_DRAWS_PER_LEAF_ROW = 64
+
+
+class ModelFileError(ValueError):
+    """A file that is not a complete and valid model file, or one from a newer version."""
+
+
+class Contents(NamedTuple):
+    """Header and sections of a file."""
+
+    header: dict[str, Any]
+    sections: dict[str, NDArray[Any]]
+    n_codes: int
+    """Rows whose codes are there: all, or 0."""
+
+    @property
+    def n_rows(self) -> int:
+        """Training rows."""
+        return int(self.header["n_rows"])
+
+    @property
+    def n_features(self) -> int:
+        """Features."""
+        return int(self.header["n_features"])
+
+    @property
+    def n_names(self) -> int:
+        """Names of features."""
+        return self.n_features if self.header["named"] else 0
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Which features are categories."""
+        return np.asarray(self.sections["kinds"] == KINDS.index(CATEGORY))
+
+    def texts(self) -> Iterator[memoryview]:
+        """Names of the features, if there are any, then labels of the levels."""
+        text, end = self.sections["text"].data, 0
+        for length in self.sections["text_lengths"]:
+            start, end = end, end + int(length)
+            yield text[start:end]
+
+
+def invalid(what: str) -> ModelFileError:
+    """The error for a part of a file that fails its check."""
+    return ModelFileError(f"does not hold a forest: {what} is not as it should be.")
+
+
+def check_header(header: dict[str, Any]) -> None:
+    """Raise unless every entry has its type and range."""
+
+    def check(name: str, is_valid: Callable[[Any], bool]) -> None:
+        if name not in header or not is_valid(header[name]):
+            raise invalid(name)
+
+    for name in (*COUNTS, "n_units", "size", "bag_size"):
+        check(name, lambda x: type(x) is int and 0 < x < LARGEST_COUNT)
+    check("seed", lambda x: type(x) is int and 0 <= x < LARGEST_COUNT)
+    for name in ("bootstrap", "honest", "named"):
+        check(name, lambda x: type(x) is bool)
+    check("censoring", lambda x: x in SIDES)
+    check("settings", _are_settings)
+    check("notes", are_notes)
+    check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
+
+
+def cut_sections(header: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
+    """Sections as views of the bytes of a file."""
+    sections, at = {}, 0
+    for name, kind in SECTIONS.items():
+        n_bytes = header["sections"][name]
+        dtype = np.dtype(kind or narrowest(header["n_features"]))
+        if type(n_bytes) is not int or not 0 <= n_bytes <= len(body) - at:
+            raise invalid(f"length of {name}")
+        if n_bytes % dtype.itemsize:
+            raise invalid(f"length of {name}")
+        sections[name] = np.frombuffer(body[at : at + n_bytes], dtype)
+        at += n_bytes + len(padding(n_bytes))
+    if at != len(body):
+        raise invalid("length of the sections")
+    return sections
+
+
+def check_sections(contents: Contents) -> None:
+    """Raise unless all sections are valid by themselves and together."""
+    check_rows(contents)
+    check_columns(contents)
+    check_trees(contents)
+    check_sampling(contents.header)
+    check_text(contents)
+
+
+def check_rows(contents: Contents) -> None:
+    """Check targets, weights and units of the training rows."""
+    n, n_codes, sections = contents.n_rows, contents.n_codes, contents.sections
+    _check_lengths(
+        sections, {"time": n, "event": n, "order": n, "codes": contents.n_features * n_codes}
+    )
+    for name, length in {"unit_of_row": n_codes, "weight": n, "entry": n}.items():
+        if len(sections[name]) not in (0, length):
+            raise invalid(f"length of {name}")
+    time, event = sections["time"], sections["event"]
+    tied = time[1:] == time[:-1]
+    ordered = (time[1:] > time[:-1]) | (tied & (event[1:] <= event[:-1]))
+    if not np.isfinite(time).all() or not ordered.all():
+        raise invalid("time")
+    if (event > 1).any() or not event.any():
+        raise invalid("event")
+    if not is_permutation(sections["order"]):
+        raise invalid("order")
+    units, n_units = sections["unit_of_row"], contents.header["n_units"]
+    if n_codes and (n_units > n or not are_unit_codes(units, n_units)):
+        raise invalid("unit_of_row")
+    if n_codes and not len(units) and n_units != n:
+        raise invalid("n_units")
+    weight, entry = sections["weight"], sections["entry"]
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise invalid("weight")
+    if len(entry) and (not (entry < time).all() or contents.header["censoring"] == "left"):
+        raise invalid("entry")
+
+
+def check_columns(contents: Contents) -> None:
+    """Check kinds, levels, edges, codes and importances of the features."""
+    p, sections, categorical = contents.n_features, contents.sections, contents.categorical
+    _check_lengths(sections, {"kinds": p, "n_levels": p, "n_edges": p, "importance": p})
+    kinds, n_edges, n_levels = (sections[name] for name in ("kinds", "n_edges", "n_levels"))
+    if (kinds >= len(KINDS)).any():
+        raise invalid("kinds")
+    if (n_levels > MAX_LEVELS).any() or n_levels[~categorical].any():
+        raise invalid("n_levels")
+    if (n_edges >= MAX_BINS).any() or n_edges[categorical].any():
+        raise invalid("n_edges")
+    _check_lengths(sections, {"edges": int(n_edges.sum(dtype=np.int64))})
+    edges = sections["edges"]
+    ends = np.cumsum(n_edges, dtype=np.int64)
+    rising = edges[1:] > edges[:-1]
+    rising[ends[(ends > 0) & (ends < len(edges))] - 1] = True
+    if not np.isfinite(edges).all() or not rising.all():
+        raise invalid("edges")
+    most = np.where(categorical, np.maximum(n_levels, 1) - 1, n_edges)
+    if not are_codes(sections["codes"].reshape(p, contents.n_codes), most, MISSING):
+        raise invalid("codes")
+    importance = sections["importance"]
+    if not np.isfinite(importance).all() or (importance < 0).any():
+        raise invalid("importance")
+    n_texts = contents.n_names + int(n_levels.sum(dtype=np.int64))
+    _check_lengths(sections, {"text_lengths": n_texts})
+    if int(sections["text_lengths"].sum(dtype=np.uint64)) != len(sections["text"]):
+        raise invalid("length of text")
+
+
+def check_trees(contents: Contents) -> None:
+    """Check nodes and leaves of the trees."""
+    header, sections = contents.header, contents.sections
+    _check_lengths(sections, {"n_nodes": header["n_trees"], "split_on": header["n_nodes"]})
+    of_numbers, of_categories = count_splits(
+        sections["split_on"], sections["n_nodes"], contents.categorical
+    )
+    if of_numbers < 0:
+        raise invalid("split_on")
+    n_splits = of_numbers + of_categories
+    _check_lengths(
+        sections,
+        {
+            "split_code": of_numbers,
+            "subsets": 4 * of_categories,
+            "missing_left": -(-n_splits // 8),
+        },
+    )
+    n_leaves = header["n_nodes"] - n_splits
+    if not are_leaves(sections["leaves"], n_leaves, header["n_leaf_rows"], contents.n_rows):
+        raise invalid("leaves")
+
+
+def check_sampling(header: dict[str, Any]) -> None:
+    """Check that trees can have drawn as the header says: it decides who is out of bag."""
+    size, n_units, n_trees = header["size"], header["n_units"], header["n_trees"]
+    n_leaf_rows = header["n_leaf_rows"]
+    drawn_from = n_units if header["bag_size"] == 1 else n_units // 2
+    if header["bootstrap"]:
+        is_valid = n_trees * size <= MOST_DRAWS_PER_LEAF_ROW * (n_trees + n_leaf_rows)
+    else:
+        filling = size - size // 2 if header["honest"] else size
+        is_valid = size <= drawn_from and n_trees * filling <= n_leaf_rows
+    if not is_valid or drawn_from == 0:
+        raise invalid("size")
+
+
+def check_text(contents: Contents) -> None:
+    """Check that names and labels are UTF-8, and the labels of each column in ascending order."""
+    texts = contents.texts()
+    runs = chain(repeat(1, contents.n_names), map(int, contents.sections["n_levels"]))
+    for n_texts in runs:
+        before = None
+        for text in islice(texts, n_texts):
+            here = bytes(text)
+            if before is not None and before >= here:
+                raise invalid("text")
+            before = here
+            try:
+                str(here, "utf-8", "surrogatepass")
+            except UnicodeDecodeError:
+                raise invalid("text") from None
+
+
+def are_notes(notes: Any) -> bool:
+    """Whether these are texts by name."""
+    return isinstance(notes, Mapping) and all(
+        isinstance(text, str) for text in (*notes.keys(), *notes.values())
+    )
+
+
+def narrowest(n_features: int) -> str:
+    """Type of ``split_on``."""
+    return "u1" if n_features < 2**8 else "<u2" if n_features < 2**16 else "<u4"
+
+
+def padding(n_bytes: int) -> bytes:
+    """Zeros that fill so many bytes up to a multiple of ALIGNMENT."""
+    return bytes(-n_bytes % ALIGNMENT)
+
+
+def _check_lengths(sections: dict[str, NDArray[Any]], lengths: dict[str, int]) -> None:
+    for name, length in lengths.items():
+        if len(sections[name]) != length:
+            raise invalid(f"length of {name}")
+
+
+def _are_settings(settings: Any) -> bool:
+    """Whether these are plain values; their meaning is checked where they are used."""
+    if not isinstance(settings, dict):
+        return False
+    return all(
+        value is None
+        or isinstance(value, str | bool | int)
+        or (isinstance(value, float) and math.isfinite(value))
+        or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
+        for value in settings.values()
+    )
+
+
+@kernel
+def count_splits(split_on, n_nodes, categorical):
+    """Splits on numbers and on categories of trees stored level by level, or (-1, -1).
+
+    split_on : (n,) unsigned, the feature of each node, n_features for a leaf
+    n_nodes : (n_trees,) unsigned; categorical : (n_features,) bool
+
+    Level by level, a tree is complete at the node where no child is expected any more, and
+    nowhere before.
+    """
+    n_features = categorical.shape[0]
+    of_numbers, of_categories = 0, 0
+    node = 0
+    for tree in range(n_nodes.shape[0]):
+        n_expected = 1
+        for _ in range(n_nodes[tree]):
+            if n_expected == 0 or node >= split_on.shape[0]:
+                return -1, -1
+            n_expected -= 1
+            feature = np.int64(split_on[node])
+            node += 1
+            if feature > n_features:
+                return -1, -1
+            if feature < n_features:
+                n_expected += 2
+                if categorical[feature]:
+                    of_categories += 1
+                else:
+                    of_numbers += 1
+        if n_expected != 0:
+            return -1, -1
+    if node != split_on.shape[0]:
+        return -1, -1
+    return of_numbers, of_categories
+
+
+@allocating_kernel
+def is_permutation(order):
+    """Whether each of 0 .. n - 1 is there once; order : (n,) int32."""
+    n = order.shape[0]
+    seen = np.zeros((n >> 3) + 1, np.uint8)
+    for i in range(n):
+        number = np.int64(order[i])
+        if number < 0 or number >= n:
+            return False
+        bit = np.uint8(1 << (number & 7))
+        if seen[number >> 3] & bit:
+            return False
+        seen[number >> 3] |= bit
+    return True
+
+
+@kernel
+def are_codes(codes, most, missing):
+    """Whether every code is at most that of the last bin of its feature, or that of missing.
+
+    codes : (n_features, n) uint8; most : (n_features,) integers; missing : int
+    """
+    for feature in range(codes.shape[0]):
+        for i in range(codes.shape[1]):
+            if codes[feature, i] > most[feature] and codes[feature, i] != missing:
+                return False
+    return True

@@ -1,0 +1,370 @@
+"""Prediction: weights are made once, and read by any number of readers.
+
+:func:`read_weights` splits the queries into chunks. For each chunk it finds the leaves, makes the
+weights, and passes both to every reader; then each reader joins its parts. Results depend neither
+on the chunks nor on the number of threads.
+
+A reader is a subclass of :class:`Reader` with two methods, ``read(chunk)`` and ``join(parts)``. To
+add one, add a class to this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from cqrf._forest.binning import encode
+from cqrf._forest.sampling import in_bag_bits
+from cqrf._forest.traversal import Leaves, find_leaves
+from cqrf._forest.weights import Weights, chunk_queries, forest_weights
+from cqrf._input.target import oriented
+from cqrf._input.units import find_clusters
+from cqrf._model.fitted import Model
+from cqrf._runtime.arguments import is_number, read_floats
+from cqrf._runtime.threads import thread_map
+from cqrf._survival.curves import StepCurves, step_curves
+from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
+from cqrf._survival.quantiles import QuantileSolver, Solution
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+FEWEST_UNITS = 20  # rows or groups; half-samples of fewer say little about the variance
+
+
+class Queries(NamedTuple):
+    """Rows that predictions are asked for."""
+
+    codes: NDArray[np.uint8]
+    """Shape (n, n_features); 0 for features that the forest does not split on."""
+    in_bag: NDArray[np.uint8] | None = None
+    """Bits of shape (n, n_trees / 8): trees to leave out for each row."""
+
+    def take(self, rows: Any) -> Queries:
+        """Some of the queries, by a slice or an array of row numbers."""
+        return Queries(self.codes[rows], None if self.in_bag is None else self.in_bag[rows])
+
+
+def encode_queries(model: Model, matrix: NDArray[Any], n_jobs: int | None = None) -> Queries:
+    """Queries from the rows of a matrix; only features that the forest splits on are encoded."""
+    codes = encode(matrix, model.edges, n_jobs, model.forest.split_features)
+    return Queries(np.ascontiguousarray(codes.T))
+
+
+def encode_all(model: Model, matrix: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.uint8]:
+    """Codes of all features, shape (n, n_features), to compare with :func:`training_codes`."""
+    return np.ascontiguousarray(encode(matrix, model.edges, n_jobs).T)
+
+
+def training_codes(model: Model) -> NDArray[np.uint8]:
+    """Codes of the training rows in the order of their table, shape (n, n_features)."""
+    return np.ascontiguousarray(model.rows.codes[:, model.ranks].T)
+
+
+def training_queries(model: Model) -> Queries:
+    """The training rows in the order of their table, each without the trees that drew it."""
+    if not model.keeps_features:
+        raise ValueError(
+            "a forest grown on Dask keeps no features of its training rows, so there are no "
+            "out-of-bag predictions: use rows held out, with predict and score."
+        )
+    drawn = in_bag_bits(model.sampling, len(model.forest.roots), model.seed)
+    unit = find_clusters(model.sampling.unit_of_row[model.ranks])
+    drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
+    return Queries(training_codes(model), drawn)
+
+
+def has_tree(model: Model, queries: Queries) -> NDArray[np.bool_]:
+    """Whether some tree is left for each query."""
+    if queries.in_bag is None:
+        return np.full(len(queries.codes), True)
+    n_drawn = np.bitwise_count(queries.in_bag).sum(axis=1, dtype=np.int64)
+    return np.asarray(n_drawn < len(model.forest.roots))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive queries with their leaves and weights."""
+
+    model: Model
+    rows: slice
+    """Which of all queries these are: for readers with an argument per query."""
+    leaves: Leaves
+    weights: Weights
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.weights.offsets) - 1
+
+    @cached_property
+    def survival(self) -> StepCurves:
+        """Survival curves of T."""
+        model = self.model
+        return step_curves(self.weights, model.ranked_target, censoring=model.censoring)
+
+    @cached_property
+    def censoring_survival(self) -> StepCurves:
+        """Survival curves of C."""
+        model = self.model
+        return step_curves(
+            self.weights, model.ranked_target, of_censoring=True, censoring=model.censoring
+        )
+
+
+class Reader(Generic[Part, Result]):
+    """What is read from weights."""
+
+    def check(self, model: Model) -> None:
+        """Raise if this model does not allow the reading; called once, before the first chunk."""
+
+    def read(self, chunk: Chunk) -> Part:
+        """Result for the queries of a chunk; called in threads."""
+        raise NotImplementedError
+
+    def join(self, parts: list[Part]) -> Result:
+        """Result for all queries, from those of the chunks in order."""
+        raise NotImplementedError
+
+
+def read_weights(
+    model: Model,
+    queries: Queries,
+    readers: Sequence[Reader[Any, Any]],
+    n_jobs: int | None = None,
+) -> list[Any]:
+    """Make the weights of each chunk of queries once, and return the result of every reader."""
+    for reader in readers:
+        reader.check(model)
+    n_train = len(model.order)
+
+    def read(rows: slice) -> list[Any]:
+        asked = queries.take(rows)
+        leaves = find_leaves(model.forest, asked.codes, asked.in_bag)
+        weights = forest_weights(leaves, model.forest.leaf_rows, n_train, model.rows.weight)
+        chunk = Chunk(model, rows, leaves, weights)
+        return [reader.read(chunk) for reader in readers]
+
+    chunks = chunk_queries(model.forest, queries.codes, n_train, queries.in_bag, n_jobs)
+    parts = list(thread_map(read, [(rows,) for rows in chunks], n_jobs))
+    return [reader.join([part[k] for part in parts]) for k, reader in enumerate(readers)]
+
+
+def read_one(
+    model: Model, queries: Queries, reader: Reader[Any, Result], n_jobs: int | None = None
+) -> Result:
+    """Result of a single reader."""
+    result: Result = read_weights(model, queries, [reader], n_jobs)[0]
+    return result
+
+
+class ArrayReader(Reader[NDArray[np.float64], NDArray[np.float64]]):
+    """A reader whose parts are arrays with one entry, or one row, per query."""
+
+    def join(self, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The arrays of all chunks."""
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles(Reader[Solution, Solution]):
+    """Quantiles at some levels."""
+
+    solver: QuantileSolver
+    levels: NDArray[np.float64]
+
+    def read(self, chunk: Chunk) -> Solution:
+        """Quantiles of shape (n_queries, n_levels), and the last neighbours."""
+        return self.solver.solve(chunk.weights, chunk.model.ranked_target, self.levels)
+
+    def join(self, parts: list[Solution]) -> Solution:
+        """The solutions of all chunks."""
+        return Solution(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.last_neighbor for part in parts]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MaxLevel(ArrayReader):
+    """Largest identifiable level of each query (the smallest, under left censoring)."""
+
+    solver: QuantileSolver
+
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Levels of shape (n_queries,)."""
+        return self.solver.max_level(chunk.weights, chunk.model.ranked_target)
+
+
+class SurvivalCurves(Reader[StepCurves, StepCurves]):
+    """Survival curves P(T > t | x)."""
+
+    def read(self, chunk: Chunk) -> StepCurves:
+        """One curve per query."""
+        return chunk.survival
+
+    def join(self, parts: list[StepCurves]) -> StepCurves:
+        """The curves of all chunks."""
+        return StepCurves.join(parts)
+
+
+class CensoringCurves(SurvivalCurves):
+    """Survival curves P(C > t | x) of the censoring time."""
+
+    def read(self, chunk: Chunk) -> StepCurves:
+        """One curve per query."""
+        return chunk.censoring_survival
+
+
+class SurvivalAt(ArrayReader):
+    """P(T > t | x) at times, the same for all queries."""
+
+    def __init__(self, times: ArrayLike) -> None:
+        self.times = np.atleast_1d(read_floats("times", times))
+
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Probabilities of shape (n_queries, n_times)."""
+        return chunk.survival(self.times)
+
+
+class CensoringAt(SurvivalAt):
+    """P(C > t | x) at times, the same for all queries."""
+
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Probabilities of shape (n_queries, n_times)."""
+        return chunk.censoring_survival(self.times)
+
+
+def survival_reader(times: ArrayLike | None) -> Reader[Any, Any]:
+    """Survival curves of T, or their values at times."""
+    return SurvivalCurves() if times is None else SurvivalAt(times)
+
+
+def censoring_reader(times: ArrayLike | None) -> Reader[Any, Any]:
+    """Survival curves of C, or their values at times."""
+    return CensoringCurves() if times is None else CensoringAt(times)
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedMean(ArrayReader):
+    """E[min(T, horizon) | x]; under left censoring E[max(T, horizon) | x].
+
+    The default horizon is the last training time (the first, under left censoring).
+    """
+
+    horizon: float | None = None
+
+    def check(self, model: Model) -> None:
+        """Raise unless the horizon is a finite time."""
+        horizon = self.horizon
+        if horizon is not None and not (is_number(horizon) and np.isfinite(horizon)):
+            raise ValueError(f"horizon={horizon!r} must be a finite time.")
+
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Means of shape (n_queries,)."""
+        end = chunk.model.last_time if self.horizon is None else float(self.horizon)
+        return chunk.survival.restricted_mean(end, chunk.model.censoring)
+
+
+class SurvivalErrors(ArrayReader):
+    """Standard errors of P(T > t | x) at times, by the bootstrap of little bags."""
+
+    def __init__(self, times: ArrayLike) -> None:
+        self.times = np.atleast_1d(read_floats("times", times))
+        if self.times.ndim > 1 or np.isnan(self.times).any():
+            raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
+
+    def check(self, model: Model) -> None:
+        """Raise unless the forest was grown in bags."""
+        check_errors(model)
+
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Errors of shape (n_queries, n_times)."""
+        return survival_errors(chunk, np.tile(self.times, (chunk.n_queries, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileIntervals(ArrayReader):
+    """Confidence intervals of quantiles, ``width`` standard errors on each side."""
+
+    solver: QuantileSolver
+    levels: NDArray[np.float64]
+    width: float
+
+    def check(self, model: Model) -> None:
+        """Raise unless the forest was grown in bags."""
+        check_errors(model)
+
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Ends of shape (n_queries, n_levels, 2)."""
+        censoring, levels = chunk.model.censoring, self.levels
+        values = self.solver.solve(chunk.weights, chunk.model.ranked_target, levels).fill("clip")
+        # S may cross the level in one large step: its error before the step counts as well.
+        before = np.nextafter(values, oriented(-np.inf, censoring))
+        errors = survival_errors(chunk, np.hstack([values, before]))
+        errors = errors.reshape(len(values), 2, len(levels)).max(axis=1)
+        ends = np.empty((*values.shape, 2))
+        for k, level in enumerate(levels):
+            middle = np.full(len(values), 1.0 - level)
+            lower, upper = survival_interval(middle, self.width * errors[:, k], censoring)
+            ends[:, k, 0] = np.minimum(chunk.survival.first_at_most(upper), values[:, k])
+            ends[:, k, 1] = np.maximum(chunk.survival.first_at_most(lower), values[:, k])
+        return ends
+
+
+class WeightRows(Reader[sparse.csr_array, sparse.csr_array]):
+    """The weights themselves, with the training rows as columns in the order of their table."""
+
+    def read(self, chunk: Chunk) -> sparse.csr_array:
+        """A sparse array of shape (n_queries, n_train)."""
+        weights, order = chunk.weights, chunk.model.order
+        rows = sparse.csr_array(
+            (weights.values, order[weights.ranks], weights.offsets),
+            shape=(chunk.n_queries, len(order)),
+        )
+        rows.sort_indices()
+        return rows
+
+    def join(self, parts: list[sparse.csr_array]) -> sparse.csr_array:
+        """The rows of all chunks."""
+        return sparse.vstack(parts, format="csr")
+
+
+def survival_errors(chunk: Chunk, times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard errors of the survival curves at times of shape (n_queries, n_times)."""
+    model = chunk.model
+    at = np.ascontiguousarray(oriented(times, model.censoring))
+    bag_size = model.sampling.bag_size
+    variances = bag_variances(
+        chunk.leaves, model.forest.leaf_rows, chunk.weights, model.ranked_target, at, bag_size
+    )
+    return standard_errors(variances, len(model.forest.roots) // bag_size)
+
+
+def check_errors(model: Model) -> None:
+    """Raise a ValueError with the reason if this forest has no standard errors."""
+    sampling = model.sampling
+    if sampling.bag_size == 1:
+        raise ValueError(
+            "standard errors need trees in bags: fit with bag_size=2 or more (and some hundred "
+            "bags, n_estimators / bag_size)."
+        )
+    if not sampling.honest:
+        raise ValueError("standard errors need honest trees: fit with honest=True.")
+    if sampling.bootstrap:  # with repeated rows they come out a third too large
+        raise ValueError("standard errors need each row drawn once: fit with bootstrap=False.")
+    if len(model.forest.roots) < 2 * sampling.bag_size:
+        raise ValueError("standard errors need at least two bags: more n_estimators.")
+    if sampling.n_units < FEWEST_UNITS:
+        raise ValueError(
+            f"standard errors need at least {FEWEST_UNITS} rows or groups; found "
+            f"{sampling.n_units}."
+        )
+    if model.rows.first_at_risk is not None:
+        raise ValueError("standard errors are not available for rows that enter late.")

@@ -1,0 +1,79 @@
+"""Skill over the Kaplan-Meier curve: 1 - loss(forest) / loss(Kaplan-Meier).
+
+The loss is the quantile loss with inverse-probability-of-censoring weights (IPCW), averaged over
+levels. 1 is perfect; 0 is no better than the quantiles of one marginal curve for all rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
+
+from cqrf._input.target import Target
+from cqrf._model.fitted import Model
+from cqrf._survival.quantiles import QuantileSolver
+from cqrf.metrics.censoring import marginal_weights
+from cqrf.metrics.quantile import censored_quantile_loss
+
+# Levels of ``score``, ``evaluate`` and ``tune``.
+SCORE_QUANTILES = (0.25, 0.5, 0.75)
+
+
+def compute_skill(
+    model: Model,
+    predicted: NDArray[np.float64],
+    test: Target,
+    levels: ArrayLike = SCORE_QUANTILES,
+    *,
+    sample_weight: ArrayLike | None = None,
+    censored_as: Target | None = None,
+) -> float:
+    """Skill of predicted quantiles, shape (n, n_levels).
+
+    Test rows are taken to be censored as the training rows are, or as those of ``censored_as``.
+    """
+    check_consistent_length(predicted, test.time)
+    levels = np.asarray(levels, dtype=np.float64)
+    baseline = np.repeat(marginal_quantiles(model, levels), len(test.time), axis=0)
+    forest_loss, marginal_loss = (
+        censored_quantile_loss(
+            censored_as or model.training_target,
+            test,
+            values,
+            levels,
+            censoring=model.censoring,
+            train_weight=model.training_weight if censored_as is None else None,
+            sample_weight=sample_weight,
+        ).mean()
+        for values in (predicted, baseline)
+    )
+    if marginal_loss == 0:  # all times are equal: there is nothing to improve on
+        return 0.0 if forest_loss == 0 else -np.inf
+    return float(1.0 - forest_loss / marginal_loss)
+
+
+def compute_oob_skill(
+    model: Model, predicted: NDArray[np.float64], levels: ArrayLike = SCORE_QUANTILES
+) -> float:
+    """Skill of out-of-bag quantiles of the training rows; rows without one (NaN) are left out."""
+    known = np.flatnonzero(~np.isnan(predicted).any(axis=1))
+    if len(known) == 0:
+        raise ValueError(
+            "no row is out of bag: every tree has drawn all of them. Fit with max_samples "
+            "below 1, or with bootstrap=True."
+        )
+    test = model.training_target.take(known)._replace(entry=None)
+    return compute_skill(
+        model, predicted[known], test, levels, sample_weight=model.training_weight[known]
+    )
+
+
+def marginal_quantiles(model: Model, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantiles of the Kaplan-Meier curve of the training rows, shape (1, n_levels).
+
+    A level that the curve does not reach has the last time.
+    """
+    weights = marginal_weights(model.rows.weight, len(model.order))
+    solver = QuantileSolver(censoring=model.censoring)
+    return solver.solve(weights, model.ranked_target, levels).fill("clip")
