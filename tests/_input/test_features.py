@@ -10,8 +10,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from cqrf import CensoredQuantileForest
-from cqrf._input.features import read_table
+from cqrf._input.features import read_features
 from cqrf._input.target import read_target
+from cqrf._model.skill import compute_skill
 from cqrf.datasets import load_pbc, make_aft
 from cqrf.metrics import quantile_loss
 
@@ -202,7 +203,7 @@ def test_pbc_as_it_is_scores_no_less_than_without_its_incomplete_rows(pbc):
         figures.append(
             [
                 [
-                    some.model_.skill(predicted, target, levels),
+                    compute_skill(some.model_, predicted, target, levels),
                     concordance_index(target.time, predicted.mean(axis=1), target.event),
                 ]
                 for predicted in (of_all, of_some)
@@ -313,7 +314,7 @@ def test_dates_mean_the_same_in_every_unit_and_gaps_are_missing(unit):
     dates[:5], spans[:5] = "NaT", "NaT"
     time = 1.0 + days.astype(float)
     frame = pd.DataFrame({"date": dates, "span": spans})
-    matrix, _ = read_table(small(), frame)
+    matrix, _ = read_features(small(), frame)
     expected = np.column_stack([days, days]).astype(float) * 86400 + [18262 * 86400, 0]
     expected[:5] = np.nan
     np.testing.assert_array_equal(matrix, expected)
@@ -333,7 +334,7 @@ def test_dates_mean_the_same_in_every_unit_and_gaps_are_missing(unit):
 def test_objects_that_are_numbers_are_numbers():
     frame = pd.DataFrame({"x": np.arange(300.0)}).astype(object)
     frame.iloc[3, 0] = None
-    matrix, columns = read_table(small(), frame)
+    matrix, columns = read_features(small(), frame)
     assert columns.kinds == ("number",)
     np.testing.assert_array_equal(np.isnan(matrix[:, 0]), np.arange(300) == 3)
 

@@ -1,4 +1,4 @@
-"""Relative weights: exact sums, whatever the order and the parts."""
+"""Sample weights: checked, and relative to an exact mean, whatever the order and the parts."""
 
 from fractions import Fraction
 
@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf._input.sample_weight import add_exactly, relative_weight, summarise_weights
+from cqrf._input.sample_weight import (
+    add_exactly,
+    read_sample_weight,
+    relative_weight,
+    summarise_weights,
+)
 
 WEIGHTS = st.lists(st.floats(0, 1e308), min_size=1, max_size=30).map(np.array)
 
@@ -49,3 +54,26 @@ def test_weights_that_are_alike_are_none():
 def test_zeros_do_not_move_the_mean():
     without = relative_weight([4, 2], 2).tolist()
     assert relative_weight([0, 0, 4, 2], 4).tolist() == [0, 0, *without]
+
+
+def test_a_sample_weight_is_a_number_for_each_row_or_one_for_all():
+    assert read_sample_weight([1, 0, 2], 3).tolist() == [1.0, 0.0, 2.0]
+    assert read_sample_weight(np.array([True, False]), 2).tolist() == [1.0, 0.0]
+    assert read_sample_weight(2, 3).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("sample_weight", "message"),
+    [
+        ([1.0, 2.0], r"sample_weight has shape \(2,\); expected \(3,\)"),
+        ([[1.0, 2.0, 3.0]], r"sample_weight has shape \(1, 3\); expected \(3,\)"),
+        ([1.0, -0.5, 1.0], "sample_weight must be finite and not negative"),
+        ([1.0, np.nan, 1.0], "sample_weight must be finite and not negative"),
+        ([1.0, np.inf, 1.0], "sample_weight must be finite and not negative"),
+        ([0.0, 0.0, 0.0], "sample_weight is zero in every row"),
+        (0.0, "sample_weight is zero in every row"),
+    ],
+)
+def test_a_sample_weight_that_cannot_be_used_is_refused(sample_weight, message):
+    with pytest.raises(ValueError, match=message):
+        read_sample_weight(sample_weight, 3)

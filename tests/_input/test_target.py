@@ -16,11 +16,9 @@ from sksurv.util import Surv
 from cqrf import censored
 from cqrf._input.target import (
     Target,
-    first_at_risk,
     oriented,
     pair,
     rank_target,
-    read_sample_weight,
     read_target,
     time_order,
 )
@@ -360,13 +358,6 @@ def test_entry_goes_with_right_censoring_only():
         rank_target(pair(TIME, EVENT, ENTRY), "left")
 
 
-def test_a_row_is_at_risk_from_the_first_time_after_its_entry():
-    target, _ = rank_target(pair([1, 2, 2, 3, 5], [1, 1, 0, 0, 1], [0, 1, 1.5, 2, 2.5]), "right")
-    assert first_at_risk(target).tolist() == [0, 1, 1, 3, 3]
-    assert first_at_risk(target).dtype == np.int32
-    assert first_at_risk(target._replace(entry=None)) is None
-
-
 # Orientation and order
 
 
@@ -411,29 +402,3 @@ def test_rows_are_ordered_by_time_then_event_then_row_number(rows):
     event = np.array([seen for _, seen in rows], dtype=bool)
     expected = sorted(range(len(rows)), key=lambda i: (time[i], not event[i], i))
     assert time_order(time, event).tolist() == expected
-
-
-# Sample weights
-
-
-def test_a_sample_weight_is_a_number_for_each_row_or_one_for_all():
-    assert read_sample_weight([1, 0, 2], 3).tolist() == [1.0, 0.0, 2.0]
-    assert read_sample_weight(np.array([True, False]), 2).tolist() == [1.0, 0.0]
-    assert read_sample_weight(2, 3).tolist() == [2.0, 2.0, 2.0]
-
-
-@pytest.mark.parametrize(
-    ("sample_weight", "message"),
-    [
-        ([1.0, 2.0], r"sample_weight has shape \(2,\); expected \(3,\)"),
-        ([[1.0, 2.0, 3.0]], r"sample_weight has shape \(1, 3\); expected \(3,\)"),
-        ([1.0, -0.5, 1.0], "sample_weight must be finite and not negative"),
-        ([1.0, np.nan, 1.0], "sample_weight must be finite and not negative"),
-        ([1.0, np.inf, 1.0], "sample_weight must be finite and not negative"),
-        ([0.0, 0.0, 0.0], "sample_weight is zero in every row"),
-        (0.0, "sample_weight is zero in every row"),
-    ],
-)
-def test_a_sample_weight_that_cannot_be_used_is_refused(sample_weight, message):
-    with pytest.raises(ValueError, match=message):
-        read_sample_weight(sample_weight, 3)

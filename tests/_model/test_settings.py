@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
-from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
-from cqrf._model.settings import read_bins, read_growing, read_sample_size
+from cqrf._forest.criteria import CRITERIA
+from cqrf._input.units import Units
+from cqrf._model.settings import (
+    draw_seed,
+    plain_settings,
+    read_bins,
+    read_growing,
+    read_sample_size,
+    read_settings,
+    read_solver,
+)
 
-DEFAULTS = {
-    "criterion": "censored_quantile",
-    "split_quantiles": None,
-    "max_features": None,
-    "max_depth": None,
-    "min_samples_split": 2,
-    "min_samples_leaf": 1,
-    "min_child_fraction": 0.05,
-    "n_features": 20,
-}
+DEFAULTS = {"min_samples_split": 2, "min_samples_leaf": 1}
 
 
-def grow(**changes):
-    return read_growing(**{**DEFAULTS, **changes})
+def grow(n_features=20, **changes):
+    return read_growing(CensoredQuantileForest(**{**DEFAULTS, **changes}), n_features)
 
 
 def refuse(message, **changes):
@@ -38,21 +38,12 @@ def refuse(message, **changes):
 # Criterion and its levels
 
 
-@pytest.mark.parametrize(
-    ("criterion", "code"),
-    [
-        ("censored_quantile", CENSORED_QUANTILE),
-        ("quantile", QUANTILE),
-        ("variance", VARIANCE),
-        ("logrank", LOGRANK),
-    ],
-)
-def test_each_criterion_has_its_own_code(criterion, code):
-    assert grow(criterion=criterion).criterion == code
-
-
-def test_the_codes_of_the_criteria_differ():
-    assert len({CENSORED_QUANTILE, QUANTILE, VARIANCE, LOGRANK}) == 4
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_each_criterion_has_parameters_of_its_own_class(criterion):
+    assert type(grow(criterion=criterion).criterion) is CRITERIA[criterion].parameters
+    assert [entry.parameters for entry in CRITERIA.values()].count(
+        CRITERIA[criterion].parameters
+    ) == 1
 
 
 @pytest.mark.parametrize("criterion", ["gini", "Quantile", None, 0, ["quantile"]])
@@ -60,25 +51,25 @@ def test_an_unknown_criterion_is_told_the_known_ones(criterion):
     refuse("choose one of censored_quantile, quantile, variance, logrank", criterion=criterion)
 
 
+def levels_of(**changes):
+    return grow(**changes).criterion.levels.tolist()
+
+
 def test_a_split_looks_at_five_levels_or_at_the_three_classes_of_the_paper():
-    assert grow().levels == (0.1, 0.3, 0.5, 0.7, 0.9)
-    assert grow(criterion="quantile").levels == (0.1, 0.5, 0.9)
+    assert levels_of() == [0.1, 0.3, 0.5, 0.7, 0.9]
+    assert levels_of(criterion="quantile") == [0.1, 0.5, 0.9]
 
 
 @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile"])
 def test_split_quantiles_are_sorted_and_each_is_there_once(criterion):
-    levels = grow(criterion=criterion, split_quantiles=[0.9, 0.2, 0.9, 0.5]).levels
-    assert levels == (0.2, 0.5, 0.9)
-    assert all(type(level) is float for level in levels)
-    assert grow(criterion=criterion, split_quantiles=np.array([0.5])).levels == (0.5,)
+    found = levels_of(criterion=criterion, split_quantiles=[0.9, 0.2, 0.9, 0.5])
+    assert found == [0.2, 0.5, 0.9]
+    assert levels_of(criterion=criterion, split_quantiles=np.array([0.5])) == [0.5]
 
 
 @pytest.mark.parametrize("criterion", ["variance", "logrank"])
 def test_split_quantiles_do_not_concern_the_other_criteria(criterion):
-    assert (
-        grow(criterion=criterion).levels
-        == grow(criterion=criterion, split_quantiles=[0.2, 0.4]).levels
-    )
+    assert grow(criterion=criterion) == grow(criterion=criterion, split_quantiles=[0.2, 0.4])
 
 
 @pytest.mark.parametrize(
@@ -113,9 +104,9 @@ def test_split_quantiles_lie_strictly_between_zero_and_one(split_quantiles):
     ],
 )
 def test_max_features_is_a_number_of_candidates(max_features, n_features, n_candidates):
-    growing = grow(max_features=max_features, n_features=n_features)
-    assert growing.n_candidates == n_candidates
-    assert type(growing.n_candidates) is int
+    limits = grow(max_features=max_features, n_features=n_features).limits
+    assert limits.n_candidates == n_candidates
+    assert type(limits.n_candidates) is int
 
 
 @pytest.mark.parametrize("max_features", [0, -1, 21])
@@ -136,16 +127,16 @@ def test_an_unknown_name_for_max_features_is_told_the_known_ones():
 
 
 def test_no_depth_is_no_limit():
-    assert grow().max_depth > 10**9
-    assert grow(max_depth=1).max_depth == 1
-    assert grow(max_depth=np.int64(7)).max_depth == 7
+    assert grow().limits.max_depth > 10**9
+    assert grow(max_depth=1).limits.max_depth == 1
+    assert grow(max_depth=np.int64(7)).limits.max_depth == 7
 
 
 @pytest.mark.parametrize(
     ("name", "least"), [("max_depth", 1), ("min_samples_split", 2), ("min_samples_leaf", 1)]
 )
 def test_counts_are_accepted_from_their_least_on(name, least):
-    assert getattr(grow(**{name: least}), name) == least
+    assert getattr(grow(**{name: least}).limits, name) == least
     for value in (least - 1, -1, float(least), True, "3"):
         refuse(f"must be a whole number of at least {least}", **{name: value})
 
@@ -156,23 +147,94 @@ def test_a_limit_cannot_be_left_out(name):
 
 
 def test_a_child_keeps_at_most_half_of_its_parent():
-    assert grow(min_child_fraction=0.0).min_child_fraction == 0.0
-    assert grow(min_child_fraction=0.5).min_child_fraction == 0.5
+    assert grow(min_child_fraction=0.0).limits.min_child_fraction == 0.0
+    assert grow(min_child_fraction=0.5).limits.min_child_fraction == 0.5
     for value in (-0.01, 0.51, np.nan, True, "0.1"):
         refuse("must be a number from 0 to 0.5", min_child_fraction=value)
 
 
 def test_all_settings_arrive_where_they_belong():
-    growing = grow(
+    forest = CensoredQuantileForest(
+        n_estimators=7,
         criterion="quantile",
         split_quantiles=[0.25, 0.75],
+        honest=False,
+        max_samples=0.4,
+        bootstrap=True,
         max_features=3,
-        max_depth=4,
-        min_samples_split=5,
         min_samples_leaf=6,
+        min_samples_split=5,
         min_child_fraction=0.125,
+        max_depth=4,
+        max_bins=8,
+        censoring="left",
+        censoring_survival="knn",
+        n_neighbors=0.3,
+        solver="argmin",
+        bag_size=2,
     )
-    assert growing == (QUANTILE, (0.25, 0.75), 3, 4, 5, 6, 0.125)
+    settings = read_settings(forest, 20, seed=11)
+    limits = settings.growing.limits
+    assert (limits.n_candidates, limits.max_depth, limits.min_child_fraction) == (3, 4, 0.125)
+    assert (limits.min_samples_split, limits.min_samples_leaf) == (5, 6)
+    assert settings.growing.criterion.levels.tolist() == [0.25, 0.75]
+    assert (settings.n_trees, settings.max_bins, settings.seed) == (7, 8, 11)
+    assert settings.censoring == "left"
+    solver = settings.solver
+    assert vars(solver) == vars(read_solver(forest, "left"))
+    assert vars(solver) != vars(read_solver(forest.set_params(solver="root"), "left"))
+    codes = np.arange(100, dtype=np.int32)
+    sampling = settings.sample(Units(codes, 100, "rows"))
+    assert sampling.unit_of_row is codes
+    assert sampling[1:] == (100, 40, True, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_estimators", 0),
+        ("honest", 1),
+        ("bootstrap", "no"),
+        ("bag_size", 0),
+        ("max_bins", 1),
+        ("censoring", "both"),
+        ("censoring_survival", "cox"),
+        ("solver", "newton"),
+        ("criterion", "gini"),
+        ("max_features", 0),
+    ],
+)
+def test_every_setting_is_checked_and_named(name, value):
+    with pytest.raises(ValueError, match=f"{name}={value!r}"):
+        read_settings(CensoredQuantileForest(**{name: value}), 20, seed=0)
+
+
+def test_a_seed_gives_a_seed_and_a_generator_goes_on():
+    assert draw_seed(3) == draw_seed(3) == draw_seed(np.random.RandomState(3))
+    generator = np.random.RandomState(3)
+    assert draw_seed(generator) == draw_seed(3)
+    assert draw_seed(generator) != draw_seed(3)
+
+
+def test_memory_is_estimated_without_a_draw_from_the_generator():
+    generator = np.random.RandomState(3)
+    CensoredQuantileForest(random_state=generator).estimate_memory(100, 5)
+    assert draw_seed(generator) == draw_seed(3)
+
+
+def test_plain_settings_are_what_json_can_hold():
+    forest = CensoredQuantileForest(
+        n_estimators=np.int64(5),
+        split_quantiles=np.array([0.2, 0.5]),
+        random_state=np.random.RandomState(0),
+    )
+    plain = plain_settings(forest)
+    assert plain.keys() == forest.get_params().keys()
+    assert (plain["n_estimators"], plain["split_quantiles"]) == (5, [0.2, 0.5])
+    assert type(plain["n_estimators"]) is int
+    assert plain["random_state"] is None
+    with pytest.raises(ValueError, match=r"n_jobs=.* cannot be kept in a model file"):
+        plain_settings(CensoredQuantileForest(n_jobs=object()))
 
 
 # Samples
@@ -215,7 +277,7 @@ def test_only_the_bootstrap_may_draw_more_than_there_are():
     with pytest.raises(ValueError, match="max_samples=201 is more than the 200 training rows"):
         read_sample_size(201, 200, bootstrap=False)
     with pytest.raises(ValueError, match="max_samples=9 is more than the 8 training clusters"):
-        read_sample_size(9, 8, bootstrap=False, unit="clusters")
+        read_sample_size(9, 8, bootstrap=False, noun="clusters")
 
 
 @pytest.mark.parametrize("max_samples", [0, -1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +13,9 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from cqrf import StepCurve, StepCurves
 from cqrf._forest.weights import Weights
 from cqrf._input.target import time_order
-from cqrf._survival.curves import product_limit, step_curves, weight_at_risk
+from cqrf._survival.curves import RankedTarget, product_limit, step_curves, weight_at_risk
+from oracles.survival import kaplan_meier as grouped_product_limit
+from oracles.survival import value_at
 
 EXACT = {"rtol": 1e-12, "atol": 1e-13}
 
@@ -52,38 +52,22 @@ class Walk:
         )
         return at_risk, survival, censoring_survival
 
-    def curve(self, **choices):
-        return step_curves(self.weights, self.time, self.event, **choices)[0]
+    def curves(self, first_at_risk=None, **choices):
+        target = RankedTarget(self.time, self.event, first_at_risk)
+        return step_curves(self.weights, target, **choices)
+
+    def curve(self, first_at_risk=None, **choices):
+        return self.curves(first_at_risk, **choices)[0]
 
 
 def kaplan_meier(rows, *, entries=None):
-    """S and G at each distinct time by the grouped rule, in fractions."""
-    entries = [None] * len(rows) if entries is None else entries
-    survival, censoring, s, g = {}, {}, Fraction(1), Fraction(1)
-    for now in sorted({time for time, _, weight in rows if weight}):
-        at_risk = died = lost = 0
-        for (time, event, weight), entry in zip(rows, entries, strict=True):
-            if time >= now and (entry is None or entry < now):
-                at_risk += weight
-            if time == now and event:
-                died += weight
-            if time == now and not event:
-                lost += weight
-        if died:
-            s *= 1 - Fraction(died, at_risk)
-        if lost:
-            g *= 1 - Fraction(lost, at_risk - died)
-        survival[now], censoring[now] = s, g
-    return survival, censoring
-
-
-def value_at(steps, t, initial=1):
-    """Right-continuous: the value of the last step at or before t."""
-    value = initial
-    for time in sorted(steps):
-        if time <= t:
-            value = steps[time]
-    return float(value)
+    """S and G at each distinct time, of rows (time, event, weight)."""
+    time, event, weight = zip(*rows, strict=True)
+    entry = None if entries is None else [-np.inf if e is None else e for e in entries]
+    return tuple(
+        grouped_product_limit(time, event, weight, of_censoring=of_censoring, entry=entry)
+        for of_censoring in (False, True)
+    )
 
 
 def random_rows(rng, n, n_times, most=5):
@@ -164,7 +148,7 @@ def test_only_the_rows_of_a_query_enter_its_curve():
         np.array([2, 4, 0, 3], dtype=np.int32),
         np.array([0.3, 0.7, 0.5, 0.5]),
     )
-    curves = step_curves(weights, time, event)
+    curves = step_curves(weights, RankedTarget(time, event))
     assert len(curves) == 3
     assert curves[0].times.tolist() == [2.0, 4.0]
     assert_allclose(curves[0].values, [0.7, 0.0], **EXACT)
@@ -172,7 +156,7 @@ def test_only_the_rows_of_a_query_enter_its_curve():
     assert curves[1](3.0) == 1.0
     assert curves[2].times.tolist() == [0.0]
     assert_allclose(curves[2].values, [0.5], **EXACT)
-    of_censoring = step_curves(weights, time, event, of_censoring=True)
+    of_censoring = step_curves(weights, RankedTarget(time, event), of_censoring=True)
     assert of_censoring[0].times.tolist() == []
     assert of_censoring[2].times.tolist() == [3.0]
     assert_allclose(of_censoring[2].values, [0.0], atol=1e-15)
@@ -314,7 +298,7 @@ def restricted_mean_by_area(curve, horizon, censoring):
 def test_restricted_mean_is_an_area_under_the_curve(rows, horizon):
     walk = Walk(rows)
     for censoring in ("right", "left"):
-        curves = step_curves(walk.weights, walk.time, walk.event, censoring=censoring)
+        curves = walk.curves(censoring=censoring)
         (mean,) = curves.restricted_mean(horizon, censoring)
         if not walk.event.any():
             assert_allclose(mean, horizon, **EXACT)
@@ -329,12 +313,12 @@ def test_restricted_mean_without_censoring_is_the_weighted_mean_of_cut_times():
     rows = [(time - 6, event, weight) for time, event, weight in rows]
     walk = Walk(rows)
     time, weight = (np.array([row[i] for row in rows]) for i in (0, 2))
-    curves = step_curves(walk.weights, walk.time, walk.event)
+    curves = walk.curves()
     for horizon in (-8.0, -2.0, 0.5, 3.0, 99.0):
         expected = np.average(np.minimum(time, horizon), weights=weight)
         assert_allclose(curves.restricted_mean(horizon), [expected], **EXACT)
     mirrored = Walk([(-time, event, weight) for time, event, weight in rows])
-    curves = step_curves(mirrored.weights, mirrored.time, mirrored.event, censoring="left")
+    curves = mirrored.curves(censoring="left")
     for horizon in (-99.0, -2.0, 0.5, 3.0, 8.0):
         expected = np.average(np.maximum(time, horizon), weights=weight)
         assert_allclose(curves.restricted_mean(horizon, "left"), [expected], **EXACT)
@@ -342,9 +326,9 @@ def test_restricted_mean_without_censoring_is_the_weighted_mean_of_cut_times():
 
 def test_what_a_curve_leaves_counts_at_the_horizon():
     walk = Walk([(1, True, 1), (2, False, 1)])
-    curves = step_curves(walk.weights, walk.time, walk.event)
+    curves = walk.curves()
     assert_allclose(curves.restricted_mean(10.0), [0.5 * 1 + 0.5 * 10])
-    left = step_curves(walk.weights, walk.time, walk.event, censoring="left")
+    left = walk.curves(censoring="left")
     # An event at -1, and a time of at most -2 that counts at the horizon.
     assert_allclose(left.restricted_mean(-10.0, "left"), [0.5 * -1 + 0.5 * -10])
 
@@ -472,5 +456,5 @@ def test_delayed_entry_counts_ranks_of_all_training_rows_not_places_in_the_query
     time, event = np.arange(5.0), np.array([True, True, True, True, True])
     first_at_risk = np.array([0, 0, 0, 0, 3], dtype=np.int32)
     weights = Weights(np.array([0, 3]), np.array([1, 3, 4], dtype=np.int32), np.full(3, 1 / 3))
-    curve = step_curves(weights, time, event, first_at_risk=first_at_risk)[0]
+    curve = step_curves(weights, RankedTarget(time, event, first_at_risk))[0]
     assert_allclose(curve.values, [1 / 2, 1 / 4, 0], atol=1e-15)

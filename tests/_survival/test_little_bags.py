@@ -7,9 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf._forest.sampling import draw_for_tree
-from cqrf._forest.training import in_bag_bits
+from cqrf._forest.sampling import in_bag_bits, subsample_units
+from cqrf._forest.spec import Sampling
+from cqrf._forest.traversal import find_leaves
 from cqrf._forest.weights import forest_weights
+from cqrf._model.predict import encode_queries
 from cqrf._survival.little_bags import log_log_interval, remove_noise, write_influence
 from cqrf.datasets import make_aft
 
@@ -46,7 +48,8 @@ def test_influence_is_the_derivative_of_the_curve(n_before):
 
 def test_a_bag_shares_half_of_the_rows():
     n, n_trees, bag_size = 101, 12, 3
-    drawn = [draw_for_tree(7, t, n, 40, False, True, bag_size) != 0 for t in range(n_trees)]
+    sampling = Sampling(np.arange(n, dtype=np.int32), n, 40, False, True, bag_size)
+    drawn = [np.isin(np.arange(n), subsample_units(sampling, 7, t)[0]) for t in range(n_trees)]
     bags = [np.logical_or.reduce(drawn[b : b + bag_size]) for b in range(0, n_trees, bag_size)]
     assert all(bag.sum() <= n // 2 for bag in bags)
     assert all(tree.sum() == 40 for tree in drawn)
@@ -62,15 +65,17 @@ def test_the_variance_of_bags_equals_loops(weighted):
     forest = CensoredQuantileForest(n_estimators=12, bag_size=3, random_state=0)
     model = forest.fit(data.X, data.y, sample_weight=weight).model_
     X, t = data.X[:4], 2.5
-    codes = model.queries(X).codes
-    whole = forest_weights(model.forest, codes, 80, model.rows.weight)
+    codes, leaf_rows = encode_queries(model, X).codes, model.forest.leaf_rows
+    whole = forest_weights(find_leaves(model.forest, codes), leaf_rows, 80, model.rows.weight)
     moves = np.empty((12, 4))
     for tree in range(12):
         left_out = np.full((4, 2), 255, np.uint8)
         left_out[:, tree >> 3] &= np.uint8(255 - (1 << (tree & 7)))
-        own = forest_weights(model.forest, codes, 80, model.rows.weight, left_out)
+        leaves = find_leaves(model.forest, codes, left_out)
+        own = forest_weights(leaves, leaf_rows, 80, model.rows.weight)
         for q in range(4):
-            ranks, values = (part[whole.offsets[q] : whole.offsets[q + 1]] for part in whole[1:])
+            row = slice(whole.offsets[q], whole.offsets[q + 1])
+            ranks, values = whole.ranks[row], whole.values[row]
             influence = np.zeros(80)
             write_influence(ranks, values, model.rows.time, model.rows.event, t, influence)
             part = slice(own.offsets[q], own.offsets[q + 1])
@@ -189,7 +194,7 @@ def test_left_censoring_is_the_mirrored_problem(bagged):
 def test_chunks_and_threads_change_nothing(bagged, monkeypatch):
     forest, data = bagged
     expected = forest.survival_standard_error(data.X, [2.0])
-    monkeypatch.setattr("cqrf._survival.little_bags.CHUNK_WEIGHTS", 1000)
+    monkeypatch.setattr("cqrf._forest.weights.CHUNK_WEIGHTS", 1000)
     forest.set_params(n_jobs=2)
     np.testing.assert_array_equal(forest.survival_standard_error(data.X, [2.0]), expected)
     forest.set_params(n_jobs=None)

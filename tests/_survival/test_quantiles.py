@@ -15,14 +15,27 @@ from scipy import sparse
 
 from cqrf import UnidentifiedQuantileWarning, solve_quantiles
 from cqrf._forest.weights import Weights
-from cqrf._input.target import Target, oriented, time_order
-from cqrf._survival.quantiles import QuantileSolver, count_neighbors, read_levels
+from cqrf._input.target import oriented, time_order
+from cqrf._survival.curves import RankedTarget
+from cqrf._survival.quantiles import (
+    QuantileSolver,
+    count_neighbors,
+    interval_levels,
+    read_levels,
+)
+from oracles.survival import (
+    CLOSE,
+    argmin_by_loops,
+    estimating_equation,
+    inverse_kaplan_meier,
+    kaplan_meier,
+    root_by_loops,
+)
 
 GOLDEN = Path(__file__).parents[1] / "data" / "crf_km"
 GOLDEN_LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 LEVELS = [0.05, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 0.99]
 METHODS = ["beran", "knn", "km"]
-CLOSE = 1e-12  # what counts as reached, against the rounding of sums
 
 
 def solve(*args, **choices):
@@ -30,87 +43,6 @@ def solve(*args, **choices):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnidentifiedQuantileWarning)
         return solve_quantiles(*args, **choices)
-
-
-# The definition in loops. Weights are whole numbers, so that fractions are exact.
-
-
-def kaplan_meier(time, event, weight, *, of_censoring=False, entry=None):
-    """Steps of the grouped product-limit curve of T, or of C: events come first at ties."""
-    steps, value = {}, Fraction(1)
-    for now in sorted({t for t, w in zip(time, weight, strict=True) if w > 0}):
-        at_risk = died = lost = Fraction(0)
-        for i in range(len(time)):
-            if time[i] >= now and (entry is None or entry[i] < now):
-                at_risk += Fraction(weight[i])
-            if time[i] == now and event[i]:
-                died += Fraction(weight[i])
-            if time[i] == now and not event[i]:
-                lost += Fraction(weight[i])
-        if of_censoring and lost:
-            value *= 1 - lost / (at_risk - died)
-        if not of_censoring and died:
-            value *= 1 - died / at_risk
-        steps[now] = value
-    return steps
-
-
-def value_at(steps, t):
-    value = Fraction(1)
-    for time in sorted(steps):
-        if time <= t:
-            value = steps[time]
-    return value
-
-
-def find_neighbors(weight, n_neighbors):
-    """1 for the rows of largest weight, ties with the last of them included; 0 elsewhere."""
-    if n_neighbors is None:
-        return [int(w * len(weight) > sum(weight)) for w in weight]
-    least = sorted(weight, reverse=True)[n_neighbors - 1]
-    return [int(w > 0 and w >= least) for w in weight]
-
-
-def censoring_steps(method, time, event, weight, n_neighbors):
-    among = {
-        "beran": lambda: weight,
-        "knn": lambda: find_neighbors(weight, n_neighbors),
-        "km": lambda: [1] * len(time),
-    }[method]()
-    return kaplan_meier(time, event, among, of_censoring=True)
-
-
-def estimating_equation(method, time, event, weight, tau, n_neighbors=None):
-    """S_n, and G beside it, at each candidate up to the last event among them."""
-    steps = censoring_steps(method, time, event, weight, n_neighbors)
-    rows = [i for i in range(len(time)) if weight[i] > 0]
-    last = max((time[i] for i in rows if event[i]), default=-np.inf)
-    total = Fraction(sum(weight))
-    for q in sorted({time[i] for i in rows if time[i] <= last}):
-        g = value_at(steps, q)
-        still_there = sum(Fraction(weight[i]) for i in rows if time[i] > q) / total
-        yield q, (1 - Fraction(tau)) * g - still_there, g
-
-
-def root_by_loops(method, time, event, weight, tau, n_neighbors=None):
-    """First candidate with S_n >= 0; where that is 0 = 0, the survival curve decides."""
-    steps = kaplan_meier(time, event, weight)
-    for q, s_n, g in estimating_equation(method, time, event, weight, tau, n_neighbors):
-        if g == 0 == s_n:
-            if steps[max(t for t in steps if t <= q)] <= 1 - tau + CLOSE:
-                return q
-        elif s_n >= -CLOSE:
-            return q
-    return np.inf
-
-
-def inverse_kaplan_meier(time, event, weight, tau, entry=None):
-    """First time with S <= 1 - tau."""
-    steps = kaplan_meier(time, event, weight, entry=entry)
-    for t in sorted(steps):
-        if steps[t] <= 1 - tau + CLOSE:
-            return t
-    return np.inf
 
 
 def random_sample(rng, n=None, n_times=9):
@@ -342,17 +274,9 @@ def test_argmin_is_closest_to_zero_among_its_candidates(method):
     rng = np.random.default_rng(25)
     for _ in range(150):
         time, event, weight = random_sample(rng, n=int(rng.integers(5, 30)))
-        near = find_neighbors(weight, 4) if method == "knn" else [int(w > 0) for w in weight]
-        candidates = {t for t, mark in zip(time, near, strict=True) if mark}
-        last = max((t for t, e, m in zip(time, event, near, strict=True) if e and m), default=-9)
         solved = solve([weight], time, event, LEVELS, method, 4, "argmin")
         for tau, q in zip(LEVELS, solved[0], strict=True):
-            equation = estimating_equation(method, time, event, weight, tau, 4)
-            distance = {
-                t: abs(s)
-                for t, s, g in equation
-                if t in candidates and t <= last and not g == s == 0
-            }
+            distance = argmin_by_loops(method, time, event, weight, tau, 4)
             if distance:
                 assert distance[q] <= min(distance.values()) + CLOSE
             else:
@@ -385,7 +309,7 @@ def by_rank(weights, time, event, censoring="right"):
     ranks = rows.indices.astype(np.int32)
     return (
         Weights(rows.indptr.astype(np.int64), ranks, rows.data),
-        Target(time[order], event[order]),
+        RankedTarget(time[order], event[order]),
         order,
     )
 
@@ -497,7 +421,7 @@ def test_under_left_censoring_what_is_hidden_lies_below():
 def test_a_query_that_no_row_speaks_for_is_nan():
     # An out-of-bag row that every tree has drawn.
     rows = Weights(np.array([0, 0, 2]), np.array([0, 1], dtype=np.int32), np.array([0.5, 0.5]))
-    target = Target(np.array([1.0, 2.0]), np.array([True, True]))
+    target = RankedTarget(np.array([1.0, 2.0]), np.array([True, True]))
     for method in METHODS:
         solver = QuantileSolver(censoring_survival=method, n_neighbors=2)
         solution = solver.solve(rows, target, np.array([0.25, 0.75]))
@@ -770,6 +694,14 @@ def test_levels_are_a_number_or_a_list_with_something_in_it(quantiles):
 @pytest.mark.parametrize("quantiles", ["median", ["low", "high"], [[0.1], [0.2, 0.3]], {0.5}])
 def test_levels_are_numbers(quantiles):
     refuse("quantiles must be numbers in .*; found", quantiles=quantiles)
+
+
+def test_an_interval_leaves_the_same_share_out_on_each_side():
+    assert interval_levels(0.9) == pytest.approx([0.05, 0.95])
+    assert interval_levels(0.5) == [0.25, 0.75]
+    for coverage in (0.0, 1.0, -0.1, 1.5, np.nan, "0.9"):
+        with pytest.raises(ValueError, match="coverage"):
+            interval_levels(coverage)
 
 
 def test_levels_are_read_as_they_come():

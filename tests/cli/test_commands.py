@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._model.skill import compute_oob_skill
 from cqrf.cli.app import app
 from cqrf.datasets import load_pbc
 
@@ -485,7 +486,7 @@ def test_tune(frame):
     assert CensoredQuantileForest.load("t.cqrf").score_oob() == pytest.approx(facts["skill_oob"])
     facts = json.loads(call(*command, "-q", ".1", "--json", "--force", "-o", "t.cqrf").stdout)
     tenth = forest.predict_oob([0.1], unidentified="clip")
-    expected = forest.model_.skill_in_training(tenth, np.array([0.1]))
+    expected = compute_oob_skill(forest.model_, tenth, [0.1])
     assert [row for row in facts["trials"] if row["trial"] == 0][-1]["skill"] == expected
     assert "--quantiles" in refused(*command, "-q", "half", "--force", "-o", "t.cqrf")
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from cqrf import CensoredQuantileForest, ModelFileError, UnidentifiedQuantileWarning, censored
 from cqrf._model.file import FORMAT, MARK, PREAMBLE
+from cqrf._model.predict import training_queries
 from oracles.forest import Walker, product_limit, quantile, survival_at
 
 CASES = int(os.environ.get("CQRF_FUZZ_CASES", "500"))
@@ -96,7 +97,7 @@ def raw_values(frame, columns):
 
 def units_drawn(forest):
     """Which rows of the table each tree has drawn, as the forest tells it."""
-    queries = forest.model_.training_queries()
+    queries = training_queries(forest.model_)
     bits = np.unpackbits(queries.in_bag, axis=1, bitorder="little")
     return bits[:, : len(forest.model_.forest.roots)].astype(bool)
 

@@ -11,7 +11,7 @@ from cqrf import CensoredQuantileForest
 from cqrf._forest.grower import LEAF
 from cqrf._forest.training import Forest, _starts
 from cqrf._forest.weights import forest_weights
-from cqrf._model.fitted import check_n_rows
+from cqrf._model.fit import check_n_rows
 
 MEASURE = """
 import ctypes, gc, warnings

@@ -1,0 +1,300 @@
+"""Readers: weights are made once for all of them, whatever the chunks and the threads."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from cqrf import CensoredQuantileForest, StepCurves, censored
+from cqrf._forest import weights as forest_weights_module
+from cqrf._model import predict
+from cqrf._model.predict import (
+    CensoringAt,
+    CensoringCurves,
+    MaxLevel,
+    QuantileIntervals,
+    Quantiles,
+    Queries,
+    Reader,
+    RestrictedMean,
+    SurvivalAt,
+    SurvivalCurves,
+    SurvivalErrors,
+    WeightRows,
+    check_errors,
+    encode_all,
+    encode_queries,
+    has_tree,
+    read_one,
+    read_weights,
+    training_codes,
+    training_queries,
+)
+from cqrf._model.settings import read_solver
+from cqrf._survival.little_bags import survival_interval
+from cqrf.datasets import make_aft
+
+LEVELS = np.array([0.25, 0.5, 0.9])
+TIMES = [1.0, 2.0, 3.5]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_aft(200, 4, random_state=0)
+
+
+@pytest.fixture(scope="module", params=["right", "left"])
+def forest(request, data):
+    y = data.y if request.param == "right" else censored(-data.y["time"], data.y["event"])
+    return CensoredQuantileForest(
+        n_estimators=40, bag_size=2, random_state=0, censoring=request.param
+    ).fit(data.X, y)
+
+
+@pytest.fixture
+def queries(forest, data):
+    return encode_queries(forest.model_, data.X[:37])
+
+
+def all_readers(forest):
+    solver = read_solver(forest, forest.model_.censoring)
+    return [
+        Quantiles(solver, LEVELS),
+        MaxLevel(solver),
+        SurvivalCurves(),
+        CensoringCurves(),
+        SurvivalAt(TIMES),
+        CensoringAt(TIMES),
+        RestrictedMean(),
+        RestrictedMean(2.0),
+        SurvivalErrors(TIMES),
+        QuantileIntervals(solver, LEVELS, 1.96),
+        WeightRows(),
+    ]
+
+
+def flatten(result):
+    """Arrays of any result."""
+    if isinstance(result, StepCurves):
+        return [result.offsets, result.times, result.values, result.initial]
+    if hasattr(result, "indptr"):
+        return [result.indptr, result.indices, result.data, np.array(result.shape)]
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def assert_same(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(flatten(one), flatten(other), strict=True):
+            assert_array_equal(a, b)
+
+
+def test_together_and_alone_readers_give_the_same(forest, queries):
+    together = read_weights(forest.model_, queries, all_readers(forest))
+    alone = [read_one(forest.model_, queries, reader) for reader in all_readers(forest)]
+    assert_same(together, alone)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("chunk_weights", [1, 300, 10**9])
+def test_chunks_and_threads_change_nothing(forest, queries, n_jobs, chunk_weights, monkeypatch):
+    expected = read_weights(forest.model_, queries, all_readers(forest), 1)
+    monkeypatch.setattr(forest_weights_module, "CHUNK_WEIGHTS", chunk_weights)
+    assert_same(read_weights(forest.model_, queries, all_readers(forest), n_jobs), expected)
+
+
+def count_calls(monkeypatch, name):
+    calls, original = [], getattr(predict, name)
+
+    def counted(*arguments, **options):
+        calls.append(name)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(predict, name, counted)
+    return calls
+
+
+def test_leaves_weights_and_curves_are_made_once_for_all_readers(forest, queries, monkeypatch):
+    names = ("find_leaves", "forest_weights", "bag_variances", "step_curves")
+    calls = {name: count_calls(monkeypatch, name) for name in names}
+    read_weights(forest.model_, queries, all_readers(forest), 1)
+    made = {name: len(found) for name, found in calls.items()}
+    # Standard errors of curves and of quantiles are at other times; curves are of T and of C.
+    assert made == {"find_leaves": 1, "forest_weights": 1, "bag_variances": 2, "step_curves": 2}
+
+
+def test_a_quantile_interval_makes_weights_once(forest, data, monkeypatch):
+    calls = count_calls(monkeypatch, "forest_weights")
+    forest.set_params(n_jobs=1).quantile_confidence_interval(data.X[:5], [0.25, 0.5])
+    assert len(calls) == 1
+
+
+def test_a_reader_of_ones_own_gets_every_query_once(forest, queries, monkeypatch):
+    class RowSums(Reader):
+        """Numbers of the queries, and the sums of their weights."""
+
+        def read(self, chunk):
+            numbers = np.arange(len(queries.codes))[chunk.rows]
+            assert len(numbers) == chunk.n_queries
+            rows = np.repeat(np.arange(chunk.n_queries), np.diff(chunk.weights.offsets))
+            return numbers, np.bincount(rows, chunk.weights.values)
+
+        def join(self, parts):
+            return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+    monkeypatch.setattr(forest_weights_module, "CHUNK_WEIGHTS", 300)
+    numbers, sums = read_one(forest.model_, queries, RowSums(), 2)
+    assert numbers.tolist() == list(range(37))
+    assert_allclose(sums, 1)
+
+
+def test_readers_agree_with_each_other(forest, queries):
+    model = forest.model_
+    solver = read_solver(forest, model.censoring)
+    solution, limits, curves, at, mean, errors, ends, weights = read_weights(
+        model,
+        queries,
+        [
+            Quantiles(solver, LEVELS),
+            MaxLevel(solver),
+            SurvivalCurves(),
+            SurvivalAt(TIMES),
+            RestrictedMean(2.0),
+            SurvivalErrors(TIMES),
+            QuantileIntervals(solver, LEVELS, 1.96),
+            WeightRows(),
+        ],
+    )
+    assert_array_equal(at, curves(TIMES))
+    assert_array_equal(mean, curves.restricted_mean(2.0, model.censoring))
+    reached = limits[:, np.newaxis] + 1e-12 >= LEVELS
+    if model.censoring == "left":
+        reached = limits[:, np.newaxis] - 1e-12 <= LEVELS
+    assert_array_equal(np.isfinite(solution.values), reached)
+    assert (~reached).any()
+    values = solution.fill("clip")
+    assert (ends[..., 0] <= values).all()
+    assert (values <= ends[..., 1]).all()
+    assert errors.shape == at.shape
+    lower, upper = survival_interval(at, 1.96 * errors, model.censoring)
+    assert ((lower <= at) & (at <= upper)).all()
+    assert_allclose(weights.sum(axis=1), 1)
+    assert weights.shape == (37, 200)
+
+
+def test_weights_are_in_the_order_of_the_table(forest, data, queries):
+    # Without censoring the mean is the weighted mean of the times.
+    plain = CensoredQuantileForest(n_estimators=20, random_state=0).fit(data.X, data.y["time"])
+    weights, mean = read_weights(plain.model_, queries, [WeightRows(), RestrictedMean()])
+    assert_allclose(weights @ data.y["time"], mean)
+
+
+# Queries
+
+
+@pytest.fixture(scope="module")
+def lazy():
+    """A forest that ignores most of its features, one of them a category."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(300, 5)), columns=list("abcde"))
+    X["f"] = rng.choice(["x", "y"], 300)
+    forest = CensoredQuantileForest(n_estimators=10, max_depth=1, random_state=0)
+    return forest.fit(X, np.exp(3 * X["c"].to_numpy())), X
+
+
+def test_only_features_that_are_split_on_are_encoded(lazy):
+    forest, X = lazy
+    model = forest.model_
+    matrix, _ = predict_matrix(forest, X)
+    used = model.forest.split_features
+    assert used.tolist() == sorted(set(model.forest.feature.tolist()) - {-1})
+    assert 0 < len(used) < 6
+    codes, everything = encode_queries(model, matrix).codes, encode_all(model, matrix)
+    assert codes.shape == everything.shape == (300, 6)
+    assert_array_equal(codes[:, used], everything[:, used])
+    others = np.setdiff1d(np.arange(6), used)
+    assert not codes[:, others].any()
+    assert everything[:, others].any()
+    assert_array_equal(everything, training_codes(model))
+    full = read_one(model, Queries(everything), WeightRows())
+    assert_same([read_one(model, Queries(codes), WeightRows())], [full])
+
+
+def predict_matrix(forest, X):
+    from cqrf._input.features import read_features
+
+    return read_features(forest, X, forest.model_.columns)
+
+
+def test_training_queries_leave_out_the_trees_that_drew_the_row(data):
+    forest = CensoredQuantileForest(n_estimators=11, random_state=0, max_samples=0.5)
+    groups = np.arange(200) // 2
+    weight = np.ones(200)
+    weight[1] = 0  # never drawn, but of the cluster of row 0
+    model = forest.fit(data.X, data.y, sample_weight=weight, groups=groups).model_
+    queries = training_queries(model)
+    assert_array_equal(queries.codes, training_codes(model))
+    bits = np.unpackbits(queries.in_bag, axis=1, bitorder="little")[:, :11]
+    assert_array_equal(bits[::2], bits[1::2])
+    assert 0.3 < bits.mean() < 0.7
+    weights = read_one(model, queries, WeightRows())
+    used = np.array([[weights[i, j] > 0 for j in (i, i ^ 1)] for i in range(200)])
+    assert not used.any()  # neither a row nor its cluster predicts itself
+
+
+def test_queries_without_a_tree_are_known(data):
+    forest = CensoredQuantileForest(n_estimators=1, random_state=0).fit(data.X, data.y)
+    model = forest.model_
+    queries = training_queries(model)
+    there = has_tree(model, queries)
+    assert there.tolist() == [not bits & 1 for bits in queries.in_bag[:, 0]]
+    assert 0 < there.sum() < 200
+    assert has_tree(model, Queries(queries.codes)).all()
+    solver = read_solver(forest, "right")
+    solution, limits, survival = read_weights(
+        model, queries, [Quantiles(solver, LEVELS), MaxLevel(solver), SurvivalCurves()]
+    )
+    assert_array_equal(np.isnan(solution.values).all(axis=1), ~there)
+    assert_array_equal(np.isnan(limits), ~there)
+    assert_array_equal(np.diff(survival.offsets) == 0, ~there)
+
+
+def test_queries_are_taken_with_their_trees():
+    queries = Queries(np.arange(6, dtype=np.uint8).reshape(3, 2), np.array([[1], [2], [3]], "u1"))
+    taken = queries.take(np.array([2, 0]))
+    assert taken.codes.tolist() == [[4, 5], [0, 1]]
+    assert taken.in_bag.tolist() == [[3], [1]]
+    assert Queries(queries.codes).take(slice(1, 2)).in_bag is None
+
+
+# What cannot be read
+
+
+@pytest.mark.parametrize("horizon", [np.inf, np.nan, "late", True, None])
+def test_a_horizon_is_a_finite_time(forest, queries, horizon):
+    if horizon is None:
+        default = read_one(forest.model_, queries, RestrictedMean())
+        last = read_one(forest.model_, queries, RestrictedMean(forest.model_.last_time))
+        assert_array_equal(default, last)
+    else:
+        with pytest.raises(ValueError, match="must be a finite time"):
+            read_one(forest.model_, queries, RestrictedMean(horizon))
+
+
+def test_a_forest_without_bags_is_refused_before_any_weights_are_made(data, monkeypatch):
+    forest = CensoredQuantileForest(n_estimators=4).fit(data.X, data.y)
+    queries = encode_queries(forest.model_, data.X)
+    calls = count_calls(monkeypatch, "find_leaves")
+    solver = read_solver(forest, "right")
+    for reader in (SurvivalErrors([1.0]), QuantileIntervals(solver, LEVELS, 2.0)):
+        with pytest.raises(ValueError, match="fit with bag_size=2 or more"):
+            read_weights(forest.model_, queries, [SurvivalCurves(), reader])
+    with pytest.raises(ValueError, match="fit with bag_size=2 or more"):
+        check_errors(forest.model_)
+    assert calls == []
+
+
+@pytest.mark.parametrize("times", [[[1.0]], [1.0, np.nan], "late"])
+def test_times_are_a_list_of_numbers(times):
+    with pytest.raises(ValueError, match="times must be"):
+        SurvivalErrors(times)
