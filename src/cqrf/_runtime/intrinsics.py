@@ -177,4 +177,4 @@ def _address(
 
 
 if config.DISABLE_JIT:
-    pass
+    from cqrf._runtime.plain_intrinsics import *  # noqa: F403
