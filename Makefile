@@ -10,16 +10,26 @@ BENCH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test ratios fuzz bench lint types format graph clean
+.PHONY: help demo test test-slow coverage ratios fuzz bench lint types format graph clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-14s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
 
 demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it predicts
 	@$(BIN)/python -m cqrf.demo
 
-test: $(VENV)/.with-test  ## Run all tests
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five minutes)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+coverage: $(VENV)/.with-test  ## Measure which lines and branches the tests run
+	@rm -f .coverage .coverage.*
+	@CQRF_EXAMPLES=10 $(BIN)/coverage run -m pytest -q -n 2 --dist worksteal -m "not slow"
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage report --sort=cover > .coverage.txt; \
+		echo "The least covered modules:"; head -22 .coverage.txt; tail -1 .coverage.txt
 
 ratios: $(VENV)/.with-test  ## Check that fits and predictions are no slower, against scikit-learn's
 	@cache=$$(mktemp -d) && NUMBA_CACHE_DIR=$$cache $(BIN)/python -m pytest -p no:xdist -s \
@@ -48,7 +58,7 @@ graph: $(VENV)/.with-dev  ## Write the import graph into CONTRIBUTING.md
 	@PYTHONPATH=tests $(BIN)/python tests/support/architecture.py
 
 clean:  ## Remove the virtual environment, caches and builds
-	@rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra: a target installs only what it needs, on top of what is there.

@@ -1,20 +1,26 @@
 """What every test shares: where Numba keeps compiled kernels, and how Hypothesis draws.
 
-Numba's disk cache looks only at the file a kernel stands in, not at the kernels it imports. So
-the cache's folder is named after all sources: a change anywhere starts a new one. Numba reads
-the variable when it is imported, so it is set here first; workers and subprocesses inherit it.
+Numba's disk cache looks only at the file of a kernel, not at the kernels it imports. So the folder
+of the cache is named after all sources: a change anywhere starts a new one. Numba reads the
+variable when it is imported, so it is set here first; workers and subprocesses inherit it.
+
+A run with several workers compiles the common kernels first, each once, so that no two workers
+compile the same one at the same time.
 """
 
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "cqrf"
+TESTS = Path(__file__).resolve().parent
+SOURCE = TESTS.parent / "src" / "cqrf"
 
 
 def hash_sources(folder: Path) -> str:
@@ -34,9 +40,37 @@ os.environ.setdefault(
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 settings.register_profile(
-    "cqrf", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True
+    "cqrf",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    max_examples=int(os.environ.get("CQRF_EXAMPLES", "50")),
+    print_blob=True,
 )
 settings.load_profile("cqrf")
+
+
+def pytest_sessionstart(session):
+    """Compile the common kernels before workers start; xdist starts them in a later hook."""
+    n_workers = getattr(session.config.option, "numprocesses", None)
+    if n_workers and not session.config.option.collectonly:
+        compile_common_kernels(n_workers)
+
+
+def compile_common_kernels(n_processes: int) -> None:
+    """Fit and read the small forests of tests/support, a share of them in each process."""
+    done = Path(os.environ["NUMBA_CACHE_DIR"]) / "common-kernels"
+    if done.exists():
+        return
+    path = [str(TESTS), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+    command = [sys.executable, "-m", "support.small_forests", os.devnull]
+    processes = [
+        subprocess.Popen([*command, f"{share}/{n_processes}"], env=environment)
+        for share in range(n_processes)
+    ]
+    codes = [process.wait() for process in processes]
+    if not any(codes):
+        done.touch()
 
 
 @pytest.fixture(scope="module")
