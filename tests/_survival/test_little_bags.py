@@ -108,6 +108,7 @@ def test_the_interval_is_that_of_log_minus_log():
         assert np.log(-np.log(high)) == pytest.approx(middle - spread)
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_they_should():
     """True survival and quantiles at points inside the range, where the forest has little bias."""
     X = np.ones((3, 3))

@@ -720,6 +720,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")
 def test_a_file_of_two_million_rows_is_predicted_within_500_mb(tmp_path):
     frame = load_pbc(as_frame=True).X.iloc[:, :6]

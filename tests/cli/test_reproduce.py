@@ -42,6 +42,7 @@ def test_without_a_name_it_lists_every_experiment():
         assert entry.name in done.stdout
 
 
+@pytest.mark.slow
 def test_a_quick_run_leaves_numbers_figures_and_a_page(quick):
     out, done = quick
     page = (out / "README.md").read_text()
@@ -64,6 +65,7 @@ def test_a_quick_run_leaves_numbers_figures_and_a_page(quick):
     assert not list(out.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_nothing_is_run_twice(quick):
     out, _ = quick
     folder = Folder(out, Study(quick=True))
@@ -74,6 +76,7 @@ def test_nothing_is_run_twice(quick):
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_lost_repeat_is_run_again_to_the_same_numbers(quick, tmp_path):
     out = tmp_path / "cut"
     shutil.copytree(quick[0], out)
@@ -97,9 +100,11 @@ def test_a_lost_repeat_is_run_again_to_the_same_numbers(quick, tmp_path):
         (["pbc", "--quick", "--jobs", "0"], "--jobs must be a number of threads"),
     ],
 )
-def test_mistakes_are_one_line_and_code_2(quick, tmp_path, arguments, said):
+def test_mistakes_are_one_line_and_code_2(tmp_path, tmp_path_factory, arguments, said):
     (tmp_path / "FILE").write_text("")
-    arguments = [str(quick[0]) if a == "QUICK" else a for a in arguments]
+    quick = tmp_path_factory.mktemp("quick")
+    (quick / "run.json").write_text(json.dumps({"quick": True, "peers": False, "seconds": {}}))
+    arguments = [str(quick) if a == "QUICK" else a for a in arguments]
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr

@@ -123,6 +123,7 @@ def read_peak():
         return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
+@pytest.mark.slow
 def test_a_table_of_twice_the_memory_of_a_worker(monkeypatch, client):
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 20_000)
     X, y = lay_out(make_rows, (N_COLUMNS,)), lay_out(make_times)

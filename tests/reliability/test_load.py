@@ -67,6 +67,7 @@ def measure(program, **environment):
 CHUNK_BYTES = 100e6
 
 
+@pytest.mark.slow
 def test_a_million_rows_are_predicted_in_bounded_memory():
     n_features = 20
     (peak,) = measure(f"""
@@ -107,6 +108,7 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SIZES)
 def test_the_estimate_of_memory_is_within_a_quarter(kind):
     n, p, settings = SIZES[kind]

@@ -557,6 +557,7 @@ for path in hostile:
 """
 
 
+@pytest.mark.slow
 def test_a_refused_file_costs_less_than_twice_its_size(good, tmp_path):
     """The last byte of large sections is wrong, so that everything before it was read."""
     X, y, _, _ = make_aft(60_000, n_features=5, random_state=0)
@@ -602,6 +603,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_saves_leaves_a_whole_model(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 5))

@@ -110,6 +110,7 @@ def test_joblib_around_the_forest(backend):
         assert np.array_equal(found[seed], fit_and_ask(seed))
 
 
+@pytest.mark.slow
 def test_a_read_only_install_without_a_home(tmp_path):
     """No place for compiled kernels: said once, and everything works.
 
@@ -133,6 +134,7 @@ def test_a_read_only_install_without_a_home(tmp_path):
     assert done.stdout == run(WORK).stdout
 
 
+@pytest.mark.slow
 def test_two_processes_compile_into_one_folder_at_once(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     program = [sys.executable, "-c", WORK]

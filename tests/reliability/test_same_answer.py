@@ -66,6 +66,7 @@ def test_any_size_of_chunk(numbers_in_a_chunk, monkeypatch):
     assert_same(answers(forest, X), expected)
 
 
+@pytest.mark.slow
 def test_one_row_or_a_million():
     rng = np.random.default_rng(2)
     X, y = make_table()
