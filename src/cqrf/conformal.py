@@ -35,7 +35,7 @@ from cqrf._input.target import Target, censored, read_target
 from cqrf._runtime.arguments import read_choice, read_floats, read_fraction
 from cqrf._survival.curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.metrics.censoring import FLOOR, censoring_target, uncensored_until
+from cqrf.metrics.ipcw import FLOOR, censoring_target, estimate_censoring_survival
 
 METHODS = ("adaptive", "fixed")
 # Values of v that are tried where who counts depends on them: C known, adaptive.
@@ -273,7 +273,7 @@ class ConformalForest(BaseEstimator):
             if not np.isfinite(cutoff):
                 raise ValueError(f"cutoff={self.cutoff!r} must be a finite time.")
             return cutoff
-        curve = uncensored_until(train)
+        curve = estimate_censoring_survival(train)
         rare = curve.times[curve.values < DEFAULT_CUTOFF_SHARE]
         return float(rare[0]) if len(rare) else float(train.time.max())
 

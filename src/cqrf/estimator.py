@@ -19,11 +19,12 @@ from cqrf._model.file import load_estimator, save_estimator
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.memory import MemoryEstimate, estimate_memory
 from cqrf._model.settings import draw_seed, read_settings, read_solver
-from cqrf._model.skill import SCORE_QUANTILES, compute_oob_skill, compute_skill
+from cqrf._model.skill import compute_oob_skill, compute_skill
 from cqrf._runtime.arguments import read_choice, read_count
 from cqrf._survival.curves import StepCurves
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
+from cqrf.metrics.metric import SCORE_QUANTILES
 
 
 class CensoredQuantileForest(RegressorMixin, BaseEstimator):

@@ -14,7 +14,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from cqrf._input.target import Target, pair, read_target
 from cqrf.datasets import make_aft
 from cqrf.metrics import FLOOR, censored_quantile_loss, concordance_index, quantile_loss
-from cqrf.metrics.censoring import marginal_weights, uncensored_until
+from cqrf.metrics.ipcw import estimate_censoring_survival, marginal_weights
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.9])
 
@@ -138,7 +138,7 @@ def test_the_survival_of_censoring_equals_loops(n_times):
     for _ in range(20):
         train = random_target(rng, 40, n_times=n_times)
         steps = censoring_survival_by_loops(train)
-        curve = uncensored_until(train)
+        curve = estimate_censoring_survival(train)
         assert_allclose(curve(list(steps)), list(steps.values()), rtol=1e-12, atol=1e-14)
         assert curve(train.time.min() - 1) == 1.0
 
@@ -149,7 +149,7 @@ def test_the_survival_of_censoring_equals_lifelines_and_scikit_survival(seed):
     # lifelines takes no account of what else happens at a tie: events go a little earlier.
     fitter = KaplanMeierFitter().fit(train.time - 0.25 * train.event, ~train.event)
     grid = np.arange(0.5, 32.0, 0.5)
-    curve = uncensored_until(train)
+    curve = estimate_censoring_survival(train)
     expected = fitter.survival_function_at_times(grid).to_numpy()
     assert_allclose(curve(grid), expected, rtol=1e-9, atol=1e-12)
     at, values = kaplan_meier_estimator(train.event, train.time, reverse=True)
@@ -158,9 +158,9 @@ def test_the_survival_of_censoring_equals_lifelines_and_scikit_survival(seed):
 
 def test_the_survival_of_left_censoring_is_that_of_negated_times():
     train = random_target(np.random.default_rng(3), 50, n_times=6)
-    left = uncensored_until(Target(-train.time, train.event), censoring="left")
-    assert_array_equal(left.times, uncensored_until(train).times)
-    assert_array_equal(left.values, uncensored_until(train).values)
+    left = estimate_censoring_survival(Target(-train.time, train.event), censoring="left")
+    assert_array_equal(left.times, estimate_censoring_survival(train).times)
+    assert_array_equal(left.values, estimate_censoring_survival(train).values)
 
 
 def test_a_training_weight_is_as_many_training_rows():
@@ -168,14 +168,16 @@ def test_a_training_weight_is_as_many_training_rows():
     train = random_target(rng, 30, n_times=8)
     copies = rng.integers(0, 4, size=30)
     repeated = Target(np.repeat(train.time, copies), np.repeat(train.event, copies))
-    weighted = uncensored_until(train, train_weight=copies.astype(float))
+    weighted = estimate_censoring_survival(train, train_weight=copies.astype(float))
     grid = np.arange(0, 10, 0.5)
-    assert_allclose(weighted(grid), uncensored_until(repeated)(grid), rtol=1e-12, atol=1e-14)
+    assert_allclose(
+        weighted(grid), estimate_censoring_survival(repeated)(grid), rtol=1e-12, atol=1e-14
+    )
 
 
 def test_rows_that_enter_late_count_from_the_start_for_the_censoring():
     late = pair([2.0, 3.0, 4.0], [0, 1, 1], [0.0, 2.0, 1.0])
-    assert_allclose(uncensored_until(late)([1.0, 2.0, 4.0]), [1.0, 2 / 3, 2 / 3])
+    assert_allclose(estimate_censoring_survival(late)([1.0, 2.0, 4.0]), [1.0, 2 / 3, 2 / 3])
 
 
 # Censored quantile loss

@@ -28,7 +28,7 @@ from cqrf.metrics import (
     integrated_brier_score,
     make_scorer,
 )
-from cqrf.metrics.censoring import uncensored_until
+from cqrf.metrics.ipcw import estimate_censoring_survival
 
 
 def curves_of(parts):
@@ -101,7 +101,7 @@ def test_uno_equals_scikit_survival(data, forest):
 
 
 def uno_by_loops(train, test, predicted, weight, horizon):
-    curve = uncensored_until(train)
+    curve = estimate_censoring_survival(train)
     concordant = comparable = 0.0
     for i in np.flatnonzero(test.event & (test.time < horizon)):
         g = float(curve(np.nextafter(test.time[i], -np.inf)))
@@ -123,7 +123,7 @@ def test_uno_equals_loops_with_ties_and_weights():
     )
     predicted = rng.integers(0, 5, 150).astype(float)
     weight = rng.uniform(size=150)
-    curve = uncensored_until(train)
+    curve = estimate_censoring_survival(train)
     horizon = min(8.0, curve.times[curve.values < FLOOR].min(initial=np.inf))
     expected = uno_by_loops(train, test, predicted, weight, horizon)
     found = concordance_index(test, predicted, y_train=train, horizon=horizon, sample_weight=weight)
@@ -131,7 +131,7 @@ def test_uno_equals_loops_with_ties_and_weights():
 
 
 def brier_by_loops(train, test, curves, t, weight, g_of_row=None):
-    marginal = uncensored_until(train)
+    marginal = estimate_censoring_survival(train)
     total = 0.0
     for i, curve in enumerate(curves):
         g = marginal if g_of_row is None else g_of_row[i]
@@ -154,7 +154,7 @@ def test_brier_and_crps_equal_loops(own):
     g = random_curves(rng, 60) if own else None
     weight = rng.uniform(size=60)
     options = {"sample_weight": weight, "censoring_survival": g}
-    marginal = uncensored_until(train)
+    marginal = estimate_censoring_survival(train)
     horizon = marginal.times[marginal.values < FLOOR].min(initial=np.inf)
     assert np.isfinite(horizon)
     times = np.array([0.05, 0.3, 1.0, 1.7, 2.5])
@@ -316,7 +316,7 @@ def test_test_times_beyond_all_training_times_are_no_error(data, forest):
 def test_test_times_that_all_lie_beyond_the_horizon_are_no_error(data, forest):
     train, test = data
     y = censored(train.y["time"].max() + 1 + test.y["time"], test.y["event"])
-    curve = uncensored_until(read_target(train.y))
+    curve = estimate_censoring_survival(read_target(train.y))
     horizon = curve.times[curve.values < FLOOR][0]
     # All rows wait at the horizon: nothing is lost before it but what was predicted there.
     missed = horizon - np.minimum(forest.predict(test.X, 0.5, unidentified="clip"), horizon)
@@ -324,7 +324,9 @@ def test_test_times_that_all_lie_beyond_the_horizon_are_no_error(data, forest):
     assert scorer(forest, test.X, y) == pytest.approx(-missed.mean() / 2)
     assert np.isfinite(make_scorer("crps")(forest, test.X, y))
     assert 0 < make_scorer("concordance")(forest, test.X, y) < 1
-    with pytest.warns(UserWarning, match="no event that begins a pair comes before the horizon"):
+    with pytest.warns(
+        UserWarning, match="no event that could start a pair comes before the horizon"
+    ):
         assert np.isnan(make_scorer("uno_concordance")(forest, test.X, y))
     for times in (None, [horizon, horizon + 1], [horizon / 2, horizon]):
         with pytest.warns(UserWarning, match="times lie beyond the horizon .* is NaN"):
@@ -485,7 +487,7 @@ def test_scorers_take_options_and_name_what_they_do_not_know(data, forest):
         )
     )
     assert own != make_scorer("crps")(forest, test.X, test.y)
-    with pytest.raises(ValueError, match="metric='r2' is unknown; choose one of quantile_loss"):
+    with pytest.raises(ValueError, match="metric='r2' is unknown; choose one of concordance"):
         make_scorer("r2")
 
 

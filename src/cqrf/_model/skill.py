@@ -13,11 +13,9 @@ from sklearn.utils import check_consistent_length
 from cqrf._input.target import Target
 from cqrf._model.fitted import Model
 from cqrf._survival.quantiles import QuantileSolver
-from cqrf.metrics.censoring import marginal_weights
+from cqrf.metrics.ipcw import marginal_weights
+from cqrf.metrics.metric import SCORE_QUANTILES
 from cqrf.metrics.quantile import censored_quantile_loss
-
-# Levels of ``score``, ``evaluate`` and ``tune``.
-SCORE_QUANTILES = (0.25, 0.5, 0.75)
 
 
 def compute_skill(

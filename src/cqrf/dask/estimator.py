@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cqrf._input.features import copy_feature_names
 from cqrf._input.target import read_target
 from cqrf._model.settings import draw_seed, read_settings
-from cqrf._model.skill import SCORE_QUANTILES, compute_skill
+from cqrf._model.skill import compute_skill
 from cqrf._runtime.arguments import exactly, read_choice, read_floats
 from cqrf._survival.quantiles import interval_levels, read_levels
 from cqrf.dask.fitting import fit_on_cluster
@@ -25,6 +25,7 @@ from cqrf.dask.partitions import pair_partitions
 from cqrf.dask.predicting import ask, send_forest
 from cqrf.dask.reading import Guide
 from cqrf.estimator import CensoredQuantileForest
+from cqrf.metrics.metric import SCORE_QUANTILES
 
 
 class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):

@@ -1,9 +1,9 @@
-"""Concordance: the share of comparable pairs that predictions put in the right order.
+"""Concordance index: the share of comparable pairs that are ranked in the right order.
 
-A pair is comparable if one row's event is known to come before the other's: that other row was
-still at risk after it, or was censored at that very time. A tied prediction counts half.
-Harrell's index counts all pairs alike, so it depends on the censoring; Uno's weighs a pair by
-1 / G(T-)^2 at its first event T, and asks only for events before the horizon.
+A pair is comparable if one row had its event at T, and the other was at risk after T or was
+censored at T. A tied prediction counts 1/2. Harrell's index weights all pairs equally and so
+depends on the censoring. Uno's index weights a pair by 1 / G(T-)^2, with G the censoring survival,
+and uses events before the horizon only.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.sample_weight import read_sample_weight
-from cqrf._input.target import Target, oriented, rank_target, read_target
+from cqrf._input.target import Target, oriented, rank_target
 from cqrf._runtime.arguments import read_choice, read_fraction
 from cqrf._runtime.compiling import allocating_kernel
-from cqrf.metrics.censoring import see
+from cqrf.metrics.ipcw import as_target, read_evaluation_rows
+from cqrf.metrics.metric import Metric, Predictions
 
 
 def concordance_index(
@@ -33,23 +34,23 @@ def concordance_index(
 ) -> float:
     """Concordance of predicted times with censored ones, in O(n log n).
 
-    NaN, with a warning, if every event that could begin a pair lies beyond the horizon.
+    NaN, with a warning, if every event that could start a pair lies beyond the horizon.
 
     Parameters
     ----------
     y : target in any form that ``fit`` takes
-        The rows that are judged.
+        The test rows.
     predicted : array-like of shape (n,)
-        A larger one means a later event; infinite ones are the latest.
+        Larger means a later event; may be infinite.
     y_train : target, optional
-        Training rows, from which G is estimated: gives Uno's index. Without it, Harrell's.
+        Training rows to estimate G from. Gives Uno's index; without it, Harrell's.
     horizon : float, optional
-        Events at this time or later do not begin a pair. Default: none for Harrell's index, and
-        where G falls below the floor for Uno's.
+        Events at this time or later start no pair. Default: no limit for Harrell's index; the
+        time where G falls below the floor for Uno's.
     censoring : {"right", "left"}
         Side on which times are censored.
     train_weight, sample_weight : array-like, optional
-        Weights of the rows of ``y_train``, and of ``y``; a pair counts the product of its rows'.
+        Weights of the rows of ``y_train`` and of ``y``. A pair has the product of its weights.
 
     Examples
     --------
@@ -60,37 +61,58 @@ def concordance_index(
     0.5
     """
     read_choice("censoring", censoring, ("right", "left"))
-    target = y if isinstance(y, Target) else read_target(y)
+    target = as_target(y)
+    values = _read_predicted(predicted, len(target.time))
+    if y_train is None and train_weight is not None:
+        raise ValueError("train_weight weights the rows of y_train, which is missing: give both.")
+    last = np.inf
+    if horizon is not None:
+        last = oriented(read_fraction("horizon", horizon, -np.inf, np.inf), censoring)
+    pair_divisor = np.ones(len(values))
+    if y_train is not None:
+        rows = read_evaluation_rows(y_train, target, censoring=censoring, train_weight=train_weight)
+        last = min(last, rows.horizon)
+        pair_divisor = rows.censoring_survival_before(rows.time) ** 2
+    return _share_concordant(target, values, pair_divisor, last, censoring, sample_weight)
+
+
+def _read_predicted(predicted: ArrayLike, n: int) -> NDArray[np.float64]:
     values = np.asarray(predicted, np.float64)
-    n = len(target.time)
     if values.shape != (n,):
         raise ValueError(f"predicted has shape {values.shape}; expected one time a row: ({n},).")
     if np.isnan(values).any():
         raise ValueError("predicted times must not be NaN.")
-    if y_train is None and train_weight is not None:
-        raise ValueError("train_weight weighs the rows of y_train, which is missing: give both.")
-    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
-    first_weight = weight.copy()
-    last = np.inf
-    if horizon is not None:
-        last = oriented(read_fraction("horizon", horizon, -np.inf, np.inf), censoring)
+    return values
+
+
+def _share_concordant(
+    target: Target,
+    predicted: NDArray[np.float64],
+    pair_divisor: NDArray[np.float64],
+    horizon: float,
+    censoring: str,
+    sample_weight: ArrayLike | None,
+) -> float:
+    """Weighted share of concordant pairs.
+
+    A pair's weight is divided by ``pair_divisor`` of the row with the first event.
+    """
+    n = len(predicted)
     time = oriented(target.time, censoring)
-    if y_train is not None:
-        seen = see(y_train, target, censoring=censoring, train_weight=train_weight)
-        last = min(last, seen.horizon)
-        first_weight /= seen.uncensored_before(time) ** 2
-    beyond = time >= last
+    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
+    first_weight = weight / pair_divisor
+    beyond = time >= horizon
     first_weight[beyond] = 0.0
     ranked, order = rank_target(target, censoring)
-    _, places = np.unique(oriented(values, censoring), return_inverse=True)
+    _, places = np.unique(oriented(predicted, censoring), return_inverse=True)
     concordant, comparable = count_pairs(
         ranked.time, ranked.event, places[order], weight[order], first_weight[order]
     )
     if comparable == 0 and (target.event & beyond).any():
         warnings.warn(
-            f"no event that begins a pair comes before the horizon {oriented(last, censoring):g}: "
-            "the concordance is NaN.",
-            stacklevel=2,
+            "no event that could start a pair comes before the horizon "
+            f"{oriented(horizon, censoring):g}: the concordance is NaN.",
+            stacklevel=3,
         )
         return np.nan
     if comparable == 0:
@@ -106,12 +128,14 @@ def count_pairs(
     weight: NDArray[np.float64],
     first_weight: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Weight of the concordant pairs, ties half, and of the comparable ones.
+    """Total weight of the concordant pairs, ties counting 1/2, and of the comparable pairs.
 
-    Rows come in time order, events before censorings at a tied time; ``places`` are the ranks
-    of the predictions. A pair weighs the ``first_weight`` of the row whose event comes first
-    times the ``weight`` of the other. Walks back from the last time, with a binary indexed
-    tree of the weight at each place.
+    All inputs have shape (n,). Rows are sorted by time, events before censorings at a tied
+    time; ``places`` are the ranks of the predictions, from 0. A pair has the ``first_weight`` of
+    the row with the first event times the ``weight`` of the other.
+
+    Rows are visited from the last to the first. A binary indexed tree holds the weight of the
+    visited rows by place, so the cost is O(n log n).
     """
     n = len(time)
     later = np.zeros(n + 1)
@@ -142,3 +166,44 @@ def count_pairs(
                 at += at & -at
         last = first - 1
     return concordant, comparable
+
+
+def _compute_harrell(predictions: Predictions, *, quantile: float | None = None) -> float:
+    return concordance_index(
+        predictions.y_test,
+        predictions.ranking(quantile),
+        censoring=predictions.censoring,
+        sample_weight=predictions.sample_weight,
+    )
+
+
+def _compute_uno(predictions: Predictions, *, quantile: float | None = None) -> float:
+    return concordance_index(
+        predictions.y_test,
+        predictions.ranking(quantile),
+        y_train=predictions.y_train,
+        censoring=predictions.censoring,
+        train_weight=predictions.train_weight,
+        sample_weight=predictions.sample_weight,
+    )
+
+
+HARRELL_CONCORDANCE = Metric(
+    name="concordance",
+    key="concordance",
+    label="concordance (Harrell's C)",
+    description="Share of comparable pairs of rows whose predicted means are in the right order.",
+    higher_is_better=True,
+    needs=("ranking",),
+    compute=_compute_harrell,
+)
+
+UNO_CONCORDANCE = Metric(
+    name="uno_concordance",
+    key=None,
+    label="concordance (Uno's C)",
+    description="Concordance with pairs weighted by IPCW, up to the horizon.",
+    higher_is_better=True,
+    needs=("ranking", "training_rows"),
+    compute=_compute_uno,
+)

@@ -1,8 +1,9 @@
-"""Quantile loss: u (tau - 1(u < 0)) with u = T - q; its mean is smallest at the true quantile.
+"""Quantile (pinball) loss: u (tau - 1(u < 0)) with u = T - q.
 
-Where T is censored, we use the loss of min(q, h) for min(T, h), with h the horizon: known for
-every row that had its event, or was still at risk, by then. Such a row counts 1 / G(min(Y, h)-),
-and weights are scaled to sum to 1. Without censoring this is the plain quantile loss.
+Its mean is smallest where q is the tau-quantile of T. Under censoring we compute the loss of
+min(q, h) for min(T, h), with h the horizon. It is known for each row that had its event before h
+or is still at risk at h. Such a row has the IPCW weight 1 / G(min(Y, h)-), and the weights are
+scaled to sum to 1. Without censoring this is the plain mean of the quantile loss.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import oriented
 from cqrf._survival.curves import StepCurves
 from cqrf._survival.quantiles import read_levels
-from cqrf.metrics.censoring import see
+from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
+from cqrf.metrics.metric import SCORE_QUANTILES, Metric, Predictions
 
 
 def quantile_loss(
@@ -32,14 +34,14 @@ def quantile_loss(
     Parameters
     ----------
     time : array-like of shape (n,) or (n, 1), or a number
-        Times, all of them seen.
+        Times of the events, none censored.
     predicted : array-like of shape (n, n_quantiles), or (n,) or a number for a single level
         Predicted quantiles.
     quantiles : float or sequence of float
         Their levels.
     sample_weight : array-like of shape (n,), optional
-        Each row's loss is multiplied by its weight over the mean weight, so that the mean of all
-        is the weighted mean.
+        Each row's loss is multiplied by its weight over the mean weight, so that the mean over
+        rows is the weighted mean.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def quantile_loss(
     """
     levels, is_scalar = read_levels(quantiles)
     t, q = np.asarray(time, np.float64), np.asarray(predicted, np.float64)
-    # A list of times beside a list of levels could run along either.
+    # Times and predictions of one dimension each are ambiguous for a list of levels.
     fits = is_scalar or (q.shape[-1:] == levels.shape and not t.ndim == q.ndim == 1)
     if not fits or t.ndim > q.ndim > 0:
         raise ValueError(
@@ -78,23 +80,23 @@ def censored_quantile_loss(
     train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """Mean quantile loss at each level up to the horizon, rows weighted by 1 / G.
+    """Mean quantile loss at each level, up to the horizon, with IPCW.
 
     Parameters
     ----------
     y_train, y_test : targets in any form that ``fit`` takes
-        Training rows, from which G is estimated, and the rows that are judged.
+        Training rows, to estimate G from, and test rows.
     predicted : ndarray of shape (n, n_quantiles), or (n,) for a single level
-        Predicted quantiles; infinite ones lie beyond the horizon.
+        Predicted quantiles; an infinite one lies beyond the horizon.
     quantiles : float or sequence of float
         Their levels; the loss of a single one is a number.
     censoring : {"right", "left"}
         Side on which times are censored.
     censoring_survival : StepCurves, optional
-        G of each row of ``y_test``, for when censoring depends on the covariates:
-        ``forest.predict_censoring(X_test)``, or, where it depends on covariates that T ignores
-        and the forest does not look at, ``predict_survival`` of a forest that was fitted to
-        ``censoring_target(y_train)``. Default: Kaplan-Meier on ``y_train``.
+        G(.|x) of each row of ``y_test``, for censoring that depends on the covariates:
+        ``forest.predict_censoring(X_test)``; or, where it depends on covariates that T does not
+        depend on, ``predict_survival`` of a forest fitted to ``censoring_target(y_train)``.
+        Default: the Kaplan-Meier estimate from ``y_train``.
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
 
@@ -106,7 +108,7 @@ def censored_quantile_loss(
     >>> censored_quantile_loss(y, y, [[2.0], [2.0], [2.0]], [0.5]).tolist()
     [0.5]
     """
-    seen = see(
+    rows = read_evaluation_rows(
         y_train,
         y_test,
         censoring=censoring,
@@ -115,16 +117,23 @@ def censored_quantile_loss(
         sample_weight=sample_weight,
     )
     levels, is_scalar = read_levels(quantiles)
-    if censoring == "left":
-        levels = 1.0 - levels
-    time = np.minimum(seen.time, seen.horizon)
-    known = seen.event | (time >= seen.horizon)
-    weight = seen.sample_weight * known / seen.uncensored_before(time)
-    if not weight.any():
-        raise ValueError("no row of y has an event or reaches the horizon: nothing to compare.")
-    q = np.minimum(oriented(np.asarray(predicted, np.float64), censoring), seen.horizon)
+    q = oriented(np.asarray(predicted, np.float64), censoring)
     if is_scalar and q.ndim == 1:
         q = q[:, np.newaxis]
+    mean = _mean_loss(rows, q, 1.0 - levels if censoring == "left" else levels)
+    return mean[0] if is_scalar else mean
+
+
+def _mean_loss(
+    rows: EvaluationRows, predicted: NDArray[np.float64], levels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """IPCW mean of the loss at each level; predictions and levels oriented to the right."""
+    time = np.minimum(rows.time, rows.horizon)
+    is_known = rows.event | (time >= rows.horizon)
+    weight = rows.sample_weight * is_known / rows.censoring_survival_before(time)
+    if not weight.any():
+        raise ValueError("no row of y has an event or reaches the horizon: nothing to compare.")
+    q = np.minimum(predicted, rows.horizon)
     if q.shape != (len(time), len(levels)):
         raise ValueError(
             f"predicted has shape {q.shape}; expected a row for each of the {len(time)} rows of "
@@ -132,6 +141,31 @@ def censored_quantile_loss(
         )
     if np.isnan(q).any() or np.isinf(q).any():
         raise ValueError("predicted quantiles must not be NaN, nor infinite before the horizon.")
-    loss = quantile_loss(time, q, levels)
-    mean = (weight / weight.sum()) @ loss
-    return mean[0] if is_scalar else mean
+    return (weight / weight.sum()) @ quantile_loss(time, q, levels)
+
+
+def _compute(
+    predictions: Predictions,
+    *,
+    quantiles: ArrayLike = SCORE_QUANTILES,
+    forest_censoring: bool = False,
+) -> NDArray[np.float64]:
+    levels = np.atleast_1d(np.asarray(quantiles, np.float64))
+    return censored_quantile_loss(
+        predictions.y_train,
+        predictions.y_test,
+        predictions.quantiles(levels),
+        levels,
+        **predictions.ipcw_options(forest_censoring=forest_censoring),
+    )
+
+
+QUANTILE_LOSS = Metric(
+    name="quantile_loss",
+    key="loss_{level}",
+    label="quantile loss at {level}",
+    description="Mean quantile (pinball) loss with IPCW, in units of time.",
+    higher_is_better=False,
+    needs=("quantiles", "training_rows"),
+    compute=_compute,
+)

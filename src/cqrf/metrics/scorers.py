@@ -1,40 +1,40 @@
-"""Scorers: every metric as scikit-learn wants it, for ``cross_val_score`` and ``GridSearchCV``.
+"""Scorers: every metric of the registry as scikit-learn's ``cross_val_score`` takes it.
 
-A scorer is called with a fitted forest (or a pipeline that ends in one), X and y; larger is
-better, so losses come negated. G is estimated from the rows the forest was fitted on. Where these
-cannot judge the test rows, as all lie beyond the horizon, a score is NaN, with the metric's
-warning.
+A scorer is called with a fitted forest (or a pipeline that ends in one), X and y. Larger is
+better, so losses are negated. The censoring survival G is estimated from the rows the forest was
+fitted to. A score is NaN, with the metric's warning, where all test rows lie beyond the horizon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf._input.target import Target, oriented
 from cqrf._runtime.arguments import read_choice
-from cqrf.metrics.concordance import concordance_index
-from cqrf.metrics.quantile import censored_quantile_loss
-from cqrf.metrics.survival import crps, integrated_brier_score
-
-QUANTILES = (0.25, 0.5, 0.75)
+from cqrf._survival.curves import StepCurves
+from cqrf.metrics.ipcw import as_target
+from cqrf.metrics.metric import Metric, Predictions
+from cqrf.metrics.registry import METRICS
 
 
 class Scorer(BaseEstimator):
-    """What :func:`make_scorer` gives. An estimator only in that scikit-learn routes weights to it.
+    """What :func:`make_scorer` returns.
 
-    ``set_score_request(sample_weight=True)`` asks for them, under metadata routing.
+    It is an estimator only so that scikit-learn's metadata routing applies:
+    ``set_score_request(sample_weight=True)`` requests weights.
     """
 
-    __metadata_request__score: ClassVar = {"estimator": UNUSED}  # what is scored is no metadata
+    __metadata_request__score: ClassVar = {"estimator": UNUSED}  # the forest is not metadata
 
     def __init__(self, metric: str, options: dict[str, Any]) -> None:
         self.metric = metric
@@ -49,7 +49,7 @@ class Scorer(BaseEstimator):
     __call__ = score
 
     def _accept_sample_weight(self) -> bool:
-        # A search by several scorers asks this of each where metadata routing is off.
+        # scikit-learn asks this in a search by several scorers without metadata routing.
         return True
 
 
@@ -59,20 +59,20 @@ def make_scorer(metric: str, **options: Any) -> Scorer:
     Parameters
     ----------
     metric : {"quantile_loss", "concordance", "uno_concordance", "brier", "crps"}
-        What to score by. The concordances rank rows by their restricted mean
-        (``predict_mean``), which is there where censoring hides the median. ``"brier"`` is the
-        integrated Brier score, over the range that it takes by itself or over ``times``.
+        Name of the metric. The concordances rank rows by their restricted mean
+        (``predict_mean``), which is identifiable where the median is not. ``"brier"`` is the
+        integrated Brier score, over its default range of times or over ``times``.
     **options
         ``quantiles`` for ``"quantile_loss"`` (default .25 .5 .75, averaged); ``quantile`` for
-        the concordances, to rank by that instead of the mean; ``times`` for ``"brier"``;
-        ``forest_censoring=True`` for all but the concordances, to weigh by the forest's own G at
-        each row.
+        the concordances, to rank by this quantile instead of the mean; ``times`` for
+        ``"brier"``; ``forest_censoring=True`` for all but the concordances, to use the forest's
+        own G(.|x) in the IPCW weights.
 
     Returns
     -------
     Scorer
         Called with a fitted forest (or a pipeline that ends in one), X and y. It takes
-        ``sample_weight``; with scikit-learn's metadata routing on, ask for it by
+        ``sample_weight``; with scikit-learn's metadata routing on, request it by
         ``set_score_request(sample_weight=True)``.
 
     Examples
@@ -87,9 +87,9 @@ def make_scorer(metric: str, **options: Any) -> Scorer:
     >>> bool(scores.mean() > 0.7)
     True
     """
-    read_choice("metric", metric, tuple(SCORERS))
-    known = signature(SCORERS[metric]).parameters.values()
-    allowed = [p.name for p in known if p.kind is Parameter.KEYWORD_ONLY and p.name != "uno"]
+    read_choice("metric", metric, tuple(METRICS))
+    parameters = signature(METRICS[metric].compute).parameters.values()
+    allowed = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     for name in options:
         if name not in allowed:
             raise ValueError(
@@ -98,85 +98,76 @@ def make_scorer(metric: str, **options: Any) -> Scorer:
     return Scorer(metric, options)
 
 
-def score_quantile_loss(
+@dataclass(frozen=True, eq=False)
+class ForestPredictions(Predictions):
+    """Predictions of a fitted forest for the rows of X, made when a metric asks for them."""
+
+    forest: Any
+    X: Any
+
+    def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Quantiles of shape (n, n_levels)."""
+        values: NDArray[np.float64] = self.forest.predict(self.X, levels, unidentified="clip")
+        return values
+
+    def survival(self, times: ArrayLike | None = None) -> StepCurves | NDArray[np.float64]:
+        """Survival curves, or their values of shape (n, n_times)."""
+        curves: StepCurves | NDArray[np.float64] = self.forest.predict_survival(self.X, times)
+        return curves
+
+    def mean(self) -> NDArray[np.float64]:
+        """Restricted means of shape (n,)."""
+        means: NDArray[np.float64] = self.forest.predict_mean(self.X)
+        return means
+
+    def censoring_survival(self) -> StepCurves:
+        """G(.|x) of each row."""
+        curves: StepCurves = self.forest.predict_censoring(self.X)
+        return curves
+
+
+def score(
+    metric: Metric,
     estimator: Any,
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
-    *,
-    quantiles: ArrayLike = QUANTILES,
-    forest_censoring: bool = False,
+    **options: Any,
 ) -> float:
-    """Minus the censored quantile loss, mean over levels."""
+    """Score of a fitted forest by a metric, larger is better; the mean over levels if several."""
     forest, X = _unwrap(estimator, X)
-    levels = np.atleast_1d(np.asarray(quantiles, np.float64))
-    predicted = forest.predict(X, levels, unidentified="clip")
-    options = _options(forest, X, sample_weight, forest_censoring)
-    return -float(censored_quantile_loss(_training(forest), y, predicted, levels, **options).mean())
+    model = forest.model_
+    predictions = ForestPredictions(
+        y_train=Target(oriented(model.rows.time, model.censoring), model.rows.event, model.entry),
+        y_test=as_target(y),
+        censoring=model.censoring,
+        train_weight=model.rows.weight,
+        sample_weight=sample_weight,
+        forest=forest,
+        X=X,
+    )
+    value = float(np.mean(metric.compute(predictions, **options)))
+    return value if metric.higher_is_better else -value
 
 
-def score_concordance(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: ArrayLike | None = None,
-    *,
-    quantile: float | None = None,
-    uno: bool = False,
-) -> float:
-    """Harrell's or Uno's concordance of the restricted mean, or of one predicted quantile."""
-    forest, X = _unwrap(estimator, X)
-    if quantile is None:
-        predicted = forest.predict_mean(X)
-    else:
-        predicted = forest.predict(X, quantile, unidentified="clip")
-    options = {"censoring": forest.model_.censoring, "sample_weight": sample_weight}
-    if uno:
-        options |= {"y_train": _training(forest), "train_weight": forest.model_.rows.weight}
-    return concordance_index(y, predicted, **options)
+class _Scorers(Mapping[str, Callable[..., float]]):
+    """Scoring functions by metric: ``SCORERS[name](forest, X, y, sample_weight, **options)``."""
+
+    def __getitem__(self, name: str) -> Callable[..., float]:
+        return partial(score, METRICS[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(METRICS)
+
+    def __len__(self) -> int:
+        return len(METRICS)
 
 
-def score_brier(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: ArrayLike | None = None,
-    *,
-    times: ArrayLike | None = None,
-    forest_censoring: bool = False,
-) -> float:
-    """Minus the integrated Brier score."""
-    forest, X = _unwrap(estimator, X)
-    survival = forest.predict_survival(X, times)
-    options = _options(forest, X, sample_weight, forest_censoring)
-    return -integrated_brier_score(_training(forest), y, survival, times, **options)
-
-
-def score_crps(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: ArrayLike | None = None,
-    *,
-    forest_censoring: bool = False,
-) -> float:
-    """Minus the continuous ranked probability score."""
-    forest, X = _unwrap(estimator, X)
-    options = _options(forest, X, sample_weight, forest_censoring)
-    return -crps(_training(forest), y, forest.predict_survival(X), **options)
-
-
-SCORERS: dict[str, Callable[..., float]] = {
-    "quantile_loss": score_quantile_loss,
-    "concordance": score_concordance,
-    "uno_concordance": partial(score_concordance, uno=True),
-    "brier": score_brier,
-    "crps": score_crps,
-}
+SCORERS = _Scorers()
 
 
 def _unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Forest at the end of a pipeline, and X as it arrives there."""
+    """Forest at the end of a pipeline or search, and X as it arrives there."""
     if hasattr(estimator, "best_estimator_"):
         return _unwrap(estimator.best_estimator_, X)
     if hasattr(estimator, "steps"):
@@ -187,20 +178,3 @@ def _unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
             f"the scorers of cqrf need a CensoredQuantileForest; found {type(estimator).__name__}."
         )
     return estimator, X
-
-
-def _training(forest: Any) -> Target:
-    model = forest.model_
-    time = oriented(model.rows.time, model.censoring)
-    return Target(time, model.rows.event, model.entry)
-
-
-def _options(
-    forest: Any, X: Any, sample_weight: ArrayLike | None, forest_censoring: bool
-) -> dict[str, Any]:
-    return {
-        "censoring": forest.model_.censoring,
-        "censoring_survival": forest.predict_censoring(X) if forest_censoring else None,
-        "train_weight": forest.model_.rows.weight,
-        "sample_weight": sample_weight,
-    }

@@ -1,11 +1,11 @@
-"""Survival curves: the squared distance between what was predicted and what came.
+"""Scores of survival curves: squared distance between prediction and outcome.
 
-The Brier score at t is the mean of (1(T > t) - S(t|x))^2, over the rows of which it is known
-whether T > t, each weighted by one over the probability that it is (Graf et al. 1999). Its mean
-over times is the integrated Brier score; its integral over all times up to the horizon is the
-continuous ranked probability score, CRPS: in units of time. Without censoring there is no horizon,
-and it is the usual one for a curve that comes down to 0; one that does not is judged up to the last
-time of the training and test rows, wherever its steps are.
+The Brier score at t is the mean of (1(T > t) - S(t|x))^2, with IPCW (Graf et al. 1999). Its mean
+over a range of times is the integrated Brier score. Its integral over all times up to the horizon
+is the continuous ranked probability score (CRPS), in units of time.
+
+Without censoring there is no horizon, and the CRPS is the usual one for a curve that falls to 0.
+Any other curve is then scored up to the last time of the training and test rows.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from cqrf._input.target import oriented
 from cqrf._runtime.arguments import read_floats
 from cqrf._survival.curves import StepCurves
-from cqrf.metrics.censoring import FLOOR, Seen, check_curves, see
+from cqrf.metrics.ipcw import FLOOR, EvaluationRows, check_curves, read_evaluation_rows
+from cqrf.metrics.metric import Metric, Predictions
 
-# Curves are evaluated for blocks of rows of about this many values.
+# Curves are evaluated at blocks of times, so that a block has about this many values.
 BLOCK_VALUES = 4_000_000
-# The integrated Brier score, if no times are given: from here to there, by this many.
-USUAL_RANGE = (0.1, 0.9)
+# Default times of the integrated Brier score: percentiles that bound them, and their number.
+DEFAULT_RANGE = (0.1, 0.9)
 N_TIMES = 50
 
 
@@ -44,15 +45,15 @@ def brier_score(
     Parameters
     ----------
     y_train, y_test : targets in any form that ``fit`` takes
-        Training rows, from which G is estimated, and the rows that are judged.
+        Training rows, to estimate G from, and test rows.
     survival : array-like of shape (n, n_times), or StepCurves
         P(T > t | x) of each row at each time.
     times : array-like of shape (n_times,)
-        Where to ask.
+        Times to score at.
     censoring : {"right", "left"}
         Side on which times are censored.
     censoring_survival : StepCurves, optional
-        G of each row of ``y_test``; see :func:`censored_quantile_loss`.
+        G(.|x) of each row of ``y_test``; see :func:`censored_quantile_loss`.
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
 
@@ -64,7 +65,7 @@ def brier_score(
     >>> brier_score(y, y, [[0.5], [0.5], [0.5], [0.5]], [3.0]).tolist()
     [0.25]
     """
-    seen = see(
+    rows = read_evaluation_rows(
         y_train,
         y_test,
         censoring=censoring,
@@ -73,25 +74,34 @@ def brier_score(
         sample_weight=sample_weight,
     )
     at = _read_times(times)
-    values = survival(at) if isinstance(survival, StepCurves) else np.asarray(survival, np.float64)
-    if values.shape != (len(seen.time), len(at)):
-        raise ValueError(
-            f"survival has shape {values.shape}; expected ({len(seen.time)}, {len(at)}): a row for "
-            "each of y_test, a column for each time."
-        )
-    if not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("survival must be probabilities, from 0 to 1 and without NaN.")
-    scores = _score(seen, values, oriented(at, censoring))
-    beyond = oriented(at, censoring) >= seen.horizon
+    values = _read_probabilities(survival, at, len(rows.time))
+    scores = _score(rows, values, oriented(at, censoring))
+    beyond = oriented(at, censoring) >= rows.horizon
     if beyond.any():
         warnings.warn(
             f"{beyond.sum()} of {len(at)} times lie beyond the horizon "
-            f"{oriented(seen.horizon, censoring):g}, where less than {FLOOR:g} of the "
+            f"{oriented(rows.horizon, censoring):g}, where fewer than {FLOOR:g} of the "
             "training rows are uncensored: their score is NaN.",
             stacklevel=2,
         )
         scores[beyond] = np.nan
     return scores
+
+
+def _read_probabilities(
+    survival: ArrayLike | StepCurves, times: NDArray[np.float64], n: int
+) -> NDArray[np.float64]:
+    values = (
+        survival(times) if isinstance(survival, StepCurves) else np.asarray(survival, np.float64)
+    )
+    if values.shape != (n, len(times)):
+        raise ValueError(
+            f"survival has shape {values.shape}; expected ({n}, {len(times)}): a row for "
+            "each of y_test, a column for each time."
+        )
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("survival must be probabilities, from 0 to 1 and without NaN.")
+    return values
 
 
 def integrated_brier_score(
@@ -101,35 +111,35 @@ def integrated_brier_score(
     times: ArrayLike | None = None,
     **options: Any,
 ) -> float:
-    """Mean Brier score over the range of times, by the trapezoidal rule.
+    """Mean Brier score over a range of times, by the trapezoidal rule.
 
     Takes what :func:`brier_score` takes; ``times`` ascend. Times beyond the horizon are left
-    out, with its warning; if fewer than two are left, the score is NaN.
+    out, with a warning. If fewer than two times remain, the score is NaN.
 
-    Without ``times``, which needs step curves, the range is that from the 10th to the 90th
-    percentile of the test times. Where that is a single time (most rows end with the study, say)
-    or begins beyond the horizon, percentiles are those of the distinct test times up to the
-    horizon. If all test times are one, the score is NaN, with a warning.
+    Without ``times``, which needs step curves, the range is from the 10th to the 90th percentile
+    of the test times. Where this range is a single time (most rows end with the study, say) or
+    starts beyond the horizon, the percentiles are those of the distinct test times up to the
+    horizon. If all test times are equal, the score is NaN, with a warning.
     """
     if times is None:
-        seen = see(y_train, y_test, **options)
-        check_curves("survival", survival, len(seen.time))
-        at = np.sort(oriented(_usual_times(seen), seen.censoring))
+        rows = read_evaluation_rows(y_train, y_test, **options)
+        check_curves("survival", survival, len(rows.time))
+        at = np.sort(oriented(_default_times(rows), rows.censoring))
     else:
         at = _read_times(times)
         if len(at) < 2 or not (np.diff(at) > 0).all():
             raise ValueError("times must be at least two, in ascending order.")
     scores = brier_score(y_train, y_test, survival, at, **options)
-    known = ~np.isnan(scores)
-    if len(at) == 1 and known.all():
+    is_known = ~np.isnan(scores)
+    if len(at) == 1 and is_known.all():
         warnings.warn(
             f"the test times are all {at[0]:g}: with no range to integrate over, the integrated "
             "Brier score is NaN.",
             stacklevel=2,
         )
-    if known.sum() < 2:
+    if is_known.sum() < 2:
         return np.nan
-    return float(np.trapezoid(scores[known], at[known]) / np.ptp(at[known]))
+    return float(np.trapezoid(scores[is_known], at[is_known]) / np.ptp(at[is_known]))
 
 
 def crps(
@@ -146,8 +156,8 @@ def crps(
 
     The integral of the Brier score over time, exact for step curves, in units of time. Takes
     what :func:`brier_score` takes, with curves as ``forest.predict_survival(X_test)`` gives them.
-    Where there is no horizon, as without censoring, a curve that comes down to 0 (or up to 1, back
-    in time, under left censoring) is judged to its end, and any other up to the last time of the
+    If there is no horizon, as without censoring, a curve that falls to 0 (or, under left
+    censoring, starts from 1) is scored to its end, and any other up to the last time of the
     training and test rows.
 
     Examples
@@ -160,7 +170,7 @@ def crps(
     >>> bool(crps(train.y, test.y, forest.predict_survival(test.X)) < 0.75)
     True
     """
-    seen = see(
+    rows = read_evaluation_rows(
         y_train,
         y_test,
         censoring=censoring,
@@ -168,24 +178,30 @@ def crps(
         train_weight=train_weight,
         sample_weight=sample_weight,
     )
-    n = len(seen.time)
-    check_curves("survival", survival, n)
-    end = min(seen.horizon, seen.last)
-    steps = [oriented(survival.times, censoring), seen.time, seen.marginal.times, np.array([end])]
-    if censoring_survival is not None:
-        steps.append(oriented(censoring_survival.times, censoring))
+    check_curves("survival", survival, len(rows.time))
+    return _integrate_brier(rows, survival)
+
+
+def _integrate_brier(rows: EvaluationRows, survival: StepCurves) -> float:
+    """Integral of the Brier score up to the horizon."""
+    censoring = rows.censoring
+    end = min(rows.horizon, rows.last_time)
+    steps = [oriented(survival.times, censoring), rows.time, rows.marginal_survival.times]
+    steps.append(np.array([end]))
+    if rows.row_survival is not None:
+        steps.append(oriented(rows.row_survival.times, censoring))
     grid = np.unique(np.concatenate(steps))
-    grid = grid[grid <= seen.horizon]
-    over = 0.0 if censoring == "right" else 1.0  # P(T > t) once all have had their event
-    is_open = survival(oriented(np.inf, censoring)) != over
-    # Between two steps nothing changes: any time in the interval will do.
+    grid = grid[grid <= rows.horizon]
+    final = 0.0 if censoring == "right" else 1.0  # P(T > t) once every row has had its event
+    is_open = survival(oriented(np.inf, censoring)) != final
+    # The score is constant between two steps: any time in the interval has its value.
     inside, lengths = (grid[1:] + grid[:-1]) / 2, np.diff(grid)
-    total, size = 0.0, max(1, BLOCK_VALUES // n)
+    total, size = 0.0, max(1, BLOCK_VALUES // len(rows.time))
     for start in range(0, len(inside), size):
         at = inside[start : start + size]
         values = survival(oriented(at, censoring))
-        values[np.ix_(is_open, at > end)] = over
-        scores = _score(seen, values, at)
+        values[np.ix_(is_open, at > end)] = final
+        scores = _score(rows, values, at)
         total += float(scores @ lengths[start : start + size])
     return total
 
@@ -197,25 +213,70 @@ def _read_times(times: ArrayLike) -> NDArray[np.float64]:
     return at
 
 
-def _usual_times(seen: Seen) -> NDArray[np.float64]:
-    """Even times over the middle of the test times, oriented; a single one if all are alike."""
-    time = seen.time[seen.sample_weight > 0]
-    first, last = np.quantile(time, USUAL_RANGE)
-    if first >= min(last, seen.horizon):
-        first, last = np.quantile(np.unique(np.minimum(time, seen.horizon)), USUAL_RANGE)
+def _default_times(rows: EvaluationRows) -> NDArray[np.float64]:
+    """Evenly spaced times over DEFAULT_RANGE, oriented; a single one if all times are equal."""
+    time = rows.time[rows.sample_weight > 0]
+    first, last = np.quantile(time, DEFAULT_RANGE)
+    if first >= min(last, rows.horizon):
+        first, last = np.quantile(np.unique(np.minimum(time, rows.horizon)), DEFAULT_RANGE)
     return np.unique(np.linspace(first, last, N_TIMES))
 
 
 def _score(
-    seen: Seen, survival: NDArray[np.float64], times: NDArray[np.float64]
+    rows: EvaluationRows, survival: NDArray[np.float64], times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Brier score at times oriented to the right; ``survival`` in the user's orientation."""
-    own_time = seen.time[:, np.newaxis]
-    if seen.censoring == "right":
-        still, is_past = survival, own_time <= times
-    else:  # S is P(T > t): what stands at t itself is still to come, from the right
-        still, is_past = 1.0 - survival, own_time < times
-    had_event = seen.event[:, np.newaxis] & is_past
-    known = had_event / seen.uncensored_before(seen.time)[:, np.newaxis]
-    scores = seen.sample_weight @ (known * still**2)
-    return scores + seen.sample_weight @ (~is_past * (1.0 - still) ** 2 / seen.uncensored_at(times))
+    own_time = rows.time[:, np.newaxis]
+    if rows.censoring == "right":
+        at_risk, is_past = survival, own_time <= times
+    else:  # P(T > t) excludes t: oriented to the right, an event at t is not past at t
+        at_risk, is_past = 1.0 - survival, own_time < times
+    had_event = rows.event[:, np.newaxis] & is_past
+    event_weight = had_event / rows.censoring_survival_before(rows.time)[:, np.newaxis]
+    scores = rows.sample_weight @ (event_weight * at_risk**2)
+    g = rows.censoring_survival_at(times)
+    return scores + rows.sample_weight @ (~is_past * (1.0 - at_risk) ** 2 / g)
+
+
+def _compute_integrated_brier_score(
+    predictions: Predictions, *, times: ArrayLike | None = None, forest_censoring: bool = False
+) -> float:
+    return integrated_brier_score(
+        predictions.y_train,
+        predictions.y_test,
+        predictions.survival(times),
+        times,
+        **predictions.ipcw_options(forest_censoring=forest_censoring),
+    )
+
+
+def _compute_crps(predictions: Predictions, *, forest_censoring: bool = False) -> float:
+    curves = predictions.survival()
+    assert isinstance(curves, StepCurves)
+    return crps(
+        predictions.y_train,
+        predictions.y_test,
+        curves,
+        **predictions.ipcw_options(forest_censoring=forest_censoring),
+    )
+
+
+INTEGRATED_BRIER_SCORE = Metric(
+    name="brier",
+    key="integrated_brier_score",
+    label="integrated Brier score",
+    description="Squared error of the survival curve, averaged over the middle of the times.",
+    higher_is_better=False,
+    needs=("survival", "training_rows"),
+    compute=_compute_integrated_brier_score,
+)
+
+CRPS = Metric(
+    name="crps",
+    key="crps",
+    label="CRPS, in units of time",
+    description="Squared error of the survival curve, integrated over all times up to the horizon.",
+    higher_is_better=False,
+    needs=("survival", "training_rows"),
+    compute=_compute_crps,
+)

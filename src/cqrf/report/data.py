@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cqrf._input.features import CATEGORY, DATE, DURATION
 from cqrf._input.target import Target, rank_target
 from cqrf._survival.curves import RankedTarget, StepCurve, step_curves
-from cqrf.metrics.censoring import marginal_weights
+from cqrf.metrics.ipcw import marginal_weights
 from cqrf.report.numbers import count, plain, plain_list, say, say_share, thin
 from cqrf.report.subject import Subject
 

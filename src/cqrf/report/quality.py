@@ -15,7 +15,7 @@ from cqrf._survival.curves import StepCurves, step_curves
 from cqrf.calibration import Calibration, assess_calibration, compare, transform
 from cqrf.metrics import FLOOR, censored_quantile_loss, concordance_index, integrated_brier_score
 from cqrf.metrics import crps as score_crps
-from cqrf.metrics.censoring import marginal_weights, see
+from cqrf.metrics.ipcw import marginal_weights, read_evaluation_rows
 from cqrf.report.numbers import count, evenly, plain_list, say, say_share, thin
 from cqrf.report.subject import LEVELS, Subject
 
@@ -222,8 +222,10 @@ def row_weight(subject: Subject, rows: NDArray[np.intp]) -> NDArray[np.float64] 
 def find_horizon(subject: Subject) -> float:
     """Time beyond which nothing is asked."""
     train = subject.censored_as
-    seen = see(train, train, censoring=subject.censoring, train_weight=subject.weight)
-    return float(oriented(seen.horizon, subject.censoring))
+    rows = read_evaluation_rows(
+        train, train, censoring=subject.censoring, train_weight=subject.weight
+    )
+    return float(oriented(rows.horizon, subject.censoring))
 
 
 def attempt(measure: Callable[..., Any], *arguments: Any, **options: Any) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cqrf._input.target import Target
 from cqrf.datasets import make_aft
-from cqrf.metrics.censoring import uncensored_until
+from cqrf.metrics.ipcw import estimate_censoring_survival
 from cqrf.study.experiment import Claim, Experiment, Unit
 from cqrf.study.figures import LOOKS, TRUTH, add_legend, panels
 from cqrf.study.methods import DEFAULT, METHODS, Study, build_forest
@@ -56,7 +56,7 @@ def run_unit(study: Study, unit: Unit) -> list[Row]:
         near = Target(data.y["time"][nearest], data.y["event"][nearest])
         estimates = {
             "Beran": beran[i],
-            "neighbours": uncensored_until(near)(TIMES),
+            "neighbours": estimate_censoring_survival(near)(TIMES),
             OURS: beran_of_own[i],
         }
         for method, survival in estimates.items():

@@ -1,0 +1,130 @@
+"""What a metric is: a function of predictions, and an entry that describes it.
+
+A metric's entry names the function, its label, its direction and what it reads. The scorers,
+``cqrf.evaluation.evaluate``, the command line and the report take everything from the entry, so
+a new metric needs no change in any of them. See ``cqrf.metrics.registry``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf._input.target import Target
+from cqrf._survival.curves import StepCurves
+
+# Levels of the quantile loss, where none are given.
+SCORE_QUANTILES = (0.25, 0.5, 0.75)
+
+Need = Literal["quantiles", "survival", "ranking", "training_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions(ABC):
+    """Test rows, and what was predicted for them.
+
+    Attributes
+    ----------
+    y_train : Target
+        Rows that the censoring survival G is estimated from.
+    y_test : Target
+        Rows that were predicted.
+    censoring : {"right", "left"}
+        Side on which times are censored.
+    train_weight, sample_weight : array-like or None
+        Weights of the rows of ``y_train`` and of ``y_test``.
+    """
+
+    y_train: Target
+    y_test: Target
+    censoring: str
+    train_weight: ArrayLike | None
+    sample_weight: ArrayLike | None
+
+    @abstractmethod
+    def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Quantiles of shape (n, n_levels); those not identifiable are clipped."""
+
+    @abstractmethod
+    def survival(self, times: ArrayLike | None = None) -> StepCurves | NDArray[np.float64]:
+        """Survival curves, or their values of shape (n, n_times)."""
+
+    @abstractmethod
+    def mean(self) -> NDArray[np.float64]:
+        """Restricted means of shape (n,)."""
+
+    @abstractmethod
+    def censoring_survival(self) -> StepCurves:
+        """G(.|x) of each row, as the forest estimates it."""
+
+    def ranking(self, quantile: float | None = None) -> NDArray[np.float64]:
+        """What rows are ranked by: the restricted mean, or one quantile. Larger is later."""
+        return self.mean() if quantile is None else self.quantiles([quantile])[:, 0]
+
+    def ipcw_options(self, *, forest_censoring: bool = False) -> dict[str, Any]:
+        """Keyword arguments that every IPCW metric takes.
+
+        ``forest_censoring``: G(.|x) of the forest, instead of one Kaplan-Meier estimate.
+        """
+        return {
+            "censoring": self.censoring,
+            "censoring_survival": self.censoring_survival() if forest_censoring else None,
+            "train_weight": self.train_weight,
+            "sample_weight": self.sample_weight,
+        }
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The registry entry of a metric.
+
+    Attributes
+    ----------
+    name : str
+        Name for :func:`cqrf.metrics.make_scorer`.
+    key : str or None
+        Key in what ``evaluate`` returns; None leaves the metric out. With ``"{level}"`` in it,
+        ``compute`` returns one value for each of ``SCORE_QUANTILES``.
+    label : str
+        What a table of results calls it, with ``"{level}"`` where ``key`` has it.
+    description : str
+        One sentence that explains it.
+    higher_is_better : bool
+        Its direction. Scorers negate a metric for which lower is better.
+    needs : tuple of {"quantiles", "survival", "ranking", "training_rows"}
+        What ``compute`` reads of the predictions; ``"training_rows"`` means IPCW.
+    compute : callable
+        ``compute(predictions, **options)`` returns a number, or one per level. Its keyword-only
+        arguments are the options that ``make_scorer`` accepts. It raises a ValueError, or
+        returns NaN with a warning, where the rows do not determine the metric.
+    """
+
+    name: str
+    key: str | None
+    label: str
+    description: str
+    higher_is_better: bool
+    needs: tuple[Need, ...]
+    compute: Callable[..., float | NDArray[np.float64]]
+
+    def labels(self) -> dict[str, str]:
+        """Label of each key in what ``evaluate`` returns."""
+        if self.key is None:
+            return {}
+        if "{level}" not in self.key:
+            return {self.key: self.label}
+        return {self.key.format(level=q): self.label.format(level=q) for q in SCORE_QUANTILES}
+
+    def evaluate(self, predictions: Predictions) -> dict[str, float]:
+        """The metric's values by key; NaN where the rows do not determine them."""
+        keys = list(self.labels())
+        try:
+            values = np.atleast_1d(self.compute(predictions))
+        except ValueError:
+            values = np.full(len(keys), np.nan)
+        return {key: float(value) for key, value in zip(keys, values, strict=True)}
