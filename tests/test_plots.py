@@ -134,9 +134,9 @@ def test_partial_dependence_over_one_row_is_its_prediction(side, fitted, left):
 def test_partial_dependence_in_blocks_and_on_thinned_times(fitted, monkeypatch):
     forest, X = fitted
     whole = partial_dependence(forest, X, 0)
-    monkeypatch.setattr("cqrf.inspection.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("cqrf.inspection.MAX_VALUES_AT_ONCE", 1)
     np.testing.assert_array_equal(partial_dependence(forest, X, 0).values, whole.values)
-    monkeypatch.setattr("cqrf.inspection.MOST_TIMES", 40)
+    monkeypatch.setattr("cqrf.inspection.MAX_TIMES", 40)
     thinned = partial_dependence(forest, X, 0).values
     assert len(np.unique(thinned)) < 40
     events = np.sort(forest.model_.rows.time[forest.model_.rows.event])

@@ -1,4 +1,9 @@
-"""Inspection: how predicted quantiles move with one feature, the others left as they are."""
+"""Inspection: partial dependence of predicted quantiles on one feature.
+
+Every row is given the same value v of the feature, and the survival curves are averaged over rows:
+S_v(t) = mean_i S(t | x_i with feature = v). The partial dependence at level tau is the tau-quantile
+of this mean curve, the first t with S_v(t) <= 1 - tau.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +22,11 @@ from cqrf._model.predict import SurvivalAt, encode_queries, read_one
 from cqrf._runtime.arguments import is_count, read_count, read_floats
 from cqrf._survival.quantiles import read_levels
 from cqrf.estimator import CensoredQuantileForest
+from cqrf.metrics.metric import SCORE_QUANTILES
 
-MOST_GRID_VALUES = 20
-MOST_TIMES = 300
-MOST_AT_ONCE = 2**24  # values of survival curves held in memory
+MAX_GRID_VALUES = 20
+MAX_TIMES = 300
+MAX_VALUES_AT_ONCE = 2**24  # values of survival curves in memory at a time
 TYPES = {DATE: "datetime64[us]", DURATION: "timedelta64[us]"}
 
 
@@ -34,7 +40,7 @@ class PartialDependence(NamedTuple):
     quantiles : ndarray of shape (n_levels,)
         Levels.
     values : ndarray of shape (n_grid, n_levels)
-        Times; NaN where censoring hides them.
+        Times; NaN where not identifiable because of censoring.
     """
 
     grid: NDArray[Any]
@@ -46,17 +52,16 @@ def partial_dependence(
     forest: CensoredQuantileForest,
     X: Any,
     feature: str | int,
-    quantiles: float | Sequence[float] = (0.25, 0.5, 0.75),
+    quantiles: float | Sequence[float] = SCORE_QUANTILES,
     *,
     grid: ArrayLike | None = None,
     n_rows: int = 200,
 ) -> PartialDependence:
-    """Quantiles of the time if every row of X had the same value of one feature.
+    """Quantiles of the mean survival curve, if every row had the same value of one feature.
 
-    For each value the survival curves of the rows are averaged, and the quantile is the first
-    time at which their mean is at most 1 - level. It is NaN where the mean does not come down
-    so far, or, under left censoring, where it starts below: low levels are hidden there. Times
-    are those of the events in training, thinned to 300.
+    A quantile is the first time at which the mean curve is at most 1 - level. It is NaN where
+    the curve does not fall that far or, under left censoring, where it starts below. Curves are
+    evaluated at the event times of the training rows, thinned to 300.
 
     Parameters
     ----------
@@ -65,14 +70,14 @@ def partial_dependence(
     X : array-like or frame of shape (n, n_features)
         Rows to average over.
     feature : str or int
-        Name of a column, if the forest was fitted on a frame, or its number from 0.
+        Name of a column, if the forest was fitted to a frame, or its index.
     quantiles : float or sequence of float, default=(0.25, 0.5, 0.75)
         Levels in (0, 1).
     grid : array-like, optional
-        Values of the feature. Default: of a category, the levels in X; otherwise the values
-        in X, if there are more than 20 then 20 of them at even quantiles.
+        Values of the feature. Default: the distinct values in X; of a feature that is no
+        category, at most 20 of them, at evenly spaced quantiles.
     n_rows : int, default=200
-        Most rows to average over, evenly spaced in X.
+        Maximum number of rows to average over, evenly spaced in X.
 
     Returns
     -------
@@ -89,41 +94,36 @@ def partial_dependence(
     >>> partial_dependence(forest, X, 0, grid=[0.5, 1.5]).values.shape
     (2, 3)
     """
-    if not isinstance(forest, CensoredQuantileForest):
-        raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
-    check_is_fitted(forest)
+    check_forest(forest)
     model = forest.model_
-    levels, _ = read_levels(quantiles)
-    n_rows = read_count("n_rows", n_rows, 1)
+    levels, n_rows = read_levels(quantiles)[0], read_count("n_rows", n_rows, 1)
     column = find_feature(forest, feature)
     matrix, _ = read_features(forest, X, model.columns)
     if grid is None:
         codes = choose_codes(model, feature, column, matrix[:, column])
     else:
         codes = read_grid(model, column, grid)
-    times = np.concatenate([[-np.inf], event_times(model)])
     rows = matrix[evenly_spaced(len(matrix), n_rows)].astype(np.float64)
-    block = max(1, MOST_AT_ONCE // (len(rows) * len(times)))
-    mean = np.concatenate(
-        [
-            mean_survival(model, rows, column, codes[start : start + block], times, forest.n_jobs)
-            for start in range(0, len(codes), block)
-        ]
-    )
-    reached = mean[:, :, np.newaxis] <= 1.0 - levels + TOLERANCE
-    found = times[reached.argmax(axis=1)]
-    # -inf: not reached, or there from the start.
-    values = np.where(np.isinf(found), np.nan, found)
+    times = np.concatenate([[-np.inf], event_times(model)])
+    mean = mean_survival_in_blocks(model, rows, column, codes, times, forest.n_jobs)
+    values = find_quantiles(mean, times, levels)
     return PartialDependence(show_codes(model, column, codes), levels, values)
 
 
+def check_forest(forest: Any) -> None:
+    """Raise unless it is a fitted CensoredQuantileForest."""
+    if not isinstance(forest, CensoredQuantileForest):
+        raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
+    check_is_fitted(forest)
+
+
 def find_feature(forest: CensoredQuantileForest, feature: Any) -> int:
-    """Number of the column that a name or a number stands for."""
+    """Index of the column with this name or index."""
     names = getattr(forest, "feature_names_in_", None)
     if isinstance(feature, str):
         if names is None:
             raise ValueError(
-                f"feature={feature!r}: the forest was fitted without names of features; give a "
+                f"feature={feature!r}: the forest was fitted without feature names; give a "
                 f"number from 0 to {forest.n_features_in_ - 1}."
             )
         found = np.flatnonzero(names == feature)
@@ -141,19 +141,19 @@ def find_feature(forest: CensoredQuantileForest, feature: Any) -> int:
 def choose_codes(
     model: Model, feature: str | int, column: int, values: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Values of a column to try: all, or of many numbers some at even quantiles."""
+    """Default grid of a column, as codes: its distinct values, or evenly spaced quantiles."""
     known = values[~np.isnan(values)].astype(np.float64)
     if len(known) == 0:
         raise ValueError(f"feature={feature!r} has no value in X; give a grid.")
     distinct = np.unique(known)
-    if model.columns.kinds[column] == CATEGORY or len(distinct) <= MOST_GRID_VALUES:
+    if model.columns.kinds[column] == CATEGORY or len(distinct) <= MAX_GRID_VALUES:
         return distinct
-    even = np.linspace(0, 1, MOST_GRID_VALUES)
+    even = np.linspace(0, 1, MAX_GRID_VALUES)
     return np.unique(np.quantile(known, even, method="nearest"))
 
 
 def read_grid(model: Model, column: int, grid: ArrayLike) -> NDArray[np.float64]:
-    """The grid as the table has it: numbers, or codes of a category."""
+    """The grid as the feature matrix holds it: numbers, or codes of a category."""
     kind, levels = model.columns.kinds[column], model.columns.levels[column]
     values = np.asarray(grid, dtype=object if levels is not None else None)
     if values.ndim != 1 or len(values) == 0:
@@ -181,7 +181,7 @@ def read_grid(model: Model, column: int, grid: ArrayLike) -> NDArray[np.float64]
 
 
 def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray[Any]:
-    """Values of a column as the user knows them."""
+    """Codes of a column in the user's type: numbers, labels, dates or durations."""
     kind, levels = model.columns.kinds[column], model.columns.levels[column]
     if levels is not None:
         return np.array([levels[int(code)] for code in codes], dtype=object)
@@ -191,14 +191,30 @@ def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray
 
 
 def event_times(model: Model) -> NDArray[np.float64]:
-    """Times of the events in training, ascending, thinned to the most we look at."""
+    """Event times of the training rows, ascending, thinned to MAX_TIMES."""
     times = np.unique(oriented(model.rows.time[model.rows.event], model.censoring))
-    return times[evenly_spaced(len(times), MOST_TIMES)]
+    return times[evenly_spaced(len(times), MAX_TIMES)]
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
-    """At most so many of the numbers below n, the first and the last among them."""
+    """At most ``most`` of 0 ... n - 1, evenly spaced from the first to the last."""
     return np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.intp)
+
+
+def mean_survival_in_blocks(
+    model: Model,
+    rows: NDArray[np.float64],
+    column: int,
+    codes: NDArray[np.float64],
+    times: NDArray[np.float64],
+    n_jobs: int | None,
+) -> NDArray[np.float64]:
+    """As :func:`mean_survival`, with at most MAX_VALUES_AT_ONCE values in memory."""
+    size = max(1, MAX_VALUES_AT_ONCE // (len(rows) * len(times)))
+    blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
+    return np.concatenate(
+        [mean_survival(model, rows, column, block, times, n_jobs) for block in blocks]
+    )
 
 
 def mean_survival(
@@ -209,8 +225,20 @@ def mean_survival(
     times: NDArray[np.float64],
     n_jobs: int | None,
 ) -> NDArray[np.float64]:
-    """Survival averaged over the rows with each code in the column; shape (n_codes, n_times)."""
+    """Survival averaged over rows, for each code in the column; shape (n_codes, n_times)."""
     repeated = np.tile(rows, (len(codes), 1))
     repeated[:, column] = np.repeat(codes, len(rows))
     survival = read_one(model, encode_queries(model, repeated, n_jobs), SurvivalAt(times), n_jobs)
     return survival.reshape(len(codes), len(rows), len(times)).mean(axis=1)
+
+
+def find_quantiles(
+    survival: NDArray[np.float64], times: NDArray[np.float64], levels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """First time at which each curve is at most 1 - level; shape (n_curves, n_levels).
+
+    ``times`` starts with -inf. NaN where a curve is never that low, or is from the start.
+    """
+    is_reached = survival[:, :, np.newaxis] <= 1.0 - levels + TOLERANCE
+    found = times[is_reached.argmax(axis=1)]  # argmax is 0, and so the time -inf, in both cases
+    return np.where(np.isinf(found), np.nan, found)

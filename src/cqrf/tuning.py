@@ -1,9 +1,11 @@
-"""Tuning: random search over a forest's settings by its out-of-bag skill.
+"""Tuning: random search over a forest's settings by out-of-bag skill, with successive halving.
 
-No row is held out: every trial is judged by the trees that did not draw a row. Trials start with
-few trees; after each round the better third goes on with three times as many, until what is left
-is grown in full. The forest that was given is the first trial, goes through every round, and is
-what comes back unless another beats it at full size: tuning never does worse out of bag.
+No rows are held out: a row is predicted by the trees that did not draw it. All trials start with
+few trees. After each round the best third continues with three times as many trees, until the
+remaining trials have all trees.
+
+The given forest is trial 0 and takes part in every round. It is returned unless another trial beats
+it with all trees, so the out-of-bag skill never gets worse.
 """
 
 from __future__ import annotations
@@ -21,20 +23,22 @@ from sklearn.utils import check_random_state
 
 from cqrf._input.target import read_target
 from cqrf._model.predict import MaxLevel, Quantiles, read_weights, training_queries
-from cqrf._model.skill import SCORE_QUANTILES, compute_oob_skill
+from cqrf._model.skill import compute_oob_skill
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
 from cqrf.estimator import CensoredQuantileForest
+from cqrf.metrics.metric import SCORE_QUANTILES
 
-KEEP = 3  # one in so many trials goes on, with so many times as many trees
+KEEP = 3  # one in KEEP trials continues, with KEEP times as many trees
 FEWEST_TREES = 30
-# Node sizes tried: from the first to a share of the rows.
+# Node sizes tried: from the first to this share of the rows.
 SMALLEST_NODE, LARGEST_NODE_SHARE, N_NODE_SIZES = 5, 0.1, 7
-# Where a level is hidden, the last time of the neighbours stands for it with any settings: if it is
-# hidden for most rows, skill says little. The level named instead has room to spare, as settings
-# and seeds move what a row can tell.
-MOST_HIDDEN, SHARE_THAT_CAN_TELL = 0.5, 0.75
+# A quantile that is not identifiable is clipped to the last time of the neighbours, whatever the
+# settings. If this is so for most rows at every level, skill says little, and a warning suggests a
+# level. That level is identifiable in IDENTIFIABLE_SHARE of the rows, as the share varies with
+# settings and seeds.
+MAX_UNIDENTIFIED, IDENTIFIABLE_SHARE = 0.5, 0.75
 NOT_TUNED = {"n_estimators", "random_state", "verbose", "n_jobs", "bag_size", "censoring"}
 SPACE: dict[str, tuple[Any, ...]] = {
     "max_features": (None, 0.67, 0.33, "sqrt"),
@@ -45,7 +49,7 @@ SPACE: dict[str, tuple[Any, ...]] = {
 
 
 class Tuned(NamedTuple):
-    """What a search found.
+    """Result of a search.
 
     Attributes
     ----------
@@ -54,8 +58,7 @@ class Tuned(NamedTuple):
     trials : list of dict
         One row for each trial and round: ``trial`` (0 is the forest that was given), its
         settings, ``n_estimators``, out-of-bag ``skill`` (-inf if no row is out of bag) and
-        ``seconds``;
-        ``pandas.DataFrame(trials)`` makes a table of it.
+        ``seconds``. ``pandas.DataFrame(trials)`` makes a table of it.
     """
 
     forest: CensoredQuantileForest
@@ -80,17 +83,17 @@ def tune(
     Parameters
     ----------
     forest : CensoredQuantileForest or None
-        Where to start; what the search does not touch stays as it is. None: the defaults.
+        Trial 0. Settings that are not searched keep its values. None: the defaults.
     X, y, sample_weight, groups :
         As in ``fit``.
     n_trials : int, default=27
-        Settings to try, the given forest's among them.
+        Number of settings to try, those of the given forest included.
     quantiles : sequence of float, default=(0.25, 0.5, 0.75)
-        Levels that the skill is averaged over. If censoring hides each of them for more than half
-        of the rows, out of bag in the given forest, a warning names a level that it does not hide.
+        Levels that the skill is averaged over. A warning suggests another level if none of
+        them is identifiable out of bag in at least half of the rows.
     space : mapping of str to sequence or array, optional
-        Values to draw from, for each setting of the forest to be searched. Default: the node
-        size (``min_samples_split``, with ``min_samples_leaf`` half of it), ``max_features``,
+        Values to draw from, for each setting to search. Default: the node size
+        (``min_samples_split``, with ``min_samples_leaf`` half of it), ``max_features``,
         ``max_samples``, ``honest`` and ``criterion``.
     random_state : int, RandomState or None
         Seed of the draws.
@@ -112,67 +115,28 @@ def tune(
     >>> bool(forest.score_oob() >= start.fit(X, y).score_oob())
     True
     """
-    if forest is not None and not isinstance(forest, CensoredQuantileForest):
-        raise ValueError(
-            "forest must be a CensoredQuantileForest, or None for the defaults; found "
-            f"{type(forest).__name__}."
-        )
-    start = CensoredQuantileForest() if forest is None else clone(forest)
-    n_trials = read_count("n_trials", n_trials, 1)
-    rng = check_random_state(random_state)
-    values, n_rows = read_space(space, start), len(read_target(y).time)
-    candidates = [{}, *(draw_settings(values, start, n_rows, rng) for _ in range(n_trials - 1))]
-    rounds = plan_rounds(n_trials, read_count("n_estimators", start.n_estimators, 1))
-    # One seed for all, the given forest's if it has one: trials differ by settings, not by luck.
-    seed = start.random_state if is_count(start.random_state) else int(rng.randint(2**31 - 1))
-    levels, _ = read_levels(quantiles)
+    start, rng = read_start(forest), check_random_state(random_state)
+    candidates = draw_candidates(space, start, len(read_target(y).time), n_trials, rng)
+    data = TrainingData(X, y, sample_weight, groups)
+    search = Search(start, candidates, data, read_levels(quantiles)[0], choose_seed(start, rng))
+    finished = run_search(search, bool(verbose))
+    complete = [trial for trial in finished if hasattr(trial.forest, "model_")]
+    warn_of_unidentified(complete[0].forest, search.levels)
+    best = max(complete, key=lambda trial: (trial.skill, trial.number == 0)).forest
+    return Tuned(best.set_params(verbose=start.verbose), search.tabulate(finished))
 
-    def run(number: int, n_trees: int) -> Trial:
-        began = time.perf_counter()
-        grown = clone(start).set_params(
-            **candidates[number], n_estimators=n_trees, random_state=seed, verbose=0
-        )
-        grown.fit(X, y, sample_weight=sample_weight, groups=groups)
-        predicted = grown.predict_oob(levels, unidentified="clip")
-        skill = -np.inf  # where every tree has drawn every row, there is nothing to judge by
-        if not np.isnan(predicted).all():
-            skill = compute_oob_skill(grown.model_, predicted, levels)
-        elif number == 0:
-            raise ValueError(
-                f"no row is out of bag in the forest given, with max_samples={start.max_samples!r}:"
-                " every tree has drawn all rows or groups. Start from a forest with a smaller "
-                "max_samples, such as 0.5."
-            )
-        return Trial(number, grown, skill, time.perf_counter() - began)
 
-    def run_rounds() -> Iterator[Trial]:
-        alive = list(range(n_trials))
-        for n_kept, n_trees in rounds:
-            skills = {}
-            for number in alive[:n_kept]:
-                trial = run(number, n_trees)
-                skills[number] = trial.skill
-                yield trial
-            alive = [0, *sorted((n for n in skills if n), key=lambda n: -skills[n])]
+class TrainingData(NamedTuple):
+    """Arguments of ``fit``."""
 
-    n_runs = sum(n for n, _ in rounds)
-    finished: list[Trial] = []
-    for trial in show_progress(run_rounds(), n_runs, n_runs, "trials") if verbose else run_rounds():
-        finished.append(trial)
-        if trial.forest.n_estimators < start.n_estimators:
-            del trial.forest.model_  # only its settings are still wanted
-    grown_in_full = [trial for trial in finished if hasattr(trial.forest, "model_")]
-    warn_of_hidden(grown_in_full[0].forest, levels)
-    best = max(grown_in_full, key=lambda trial: (trial.skill, trial.number == 0))
-    names = sorted({name for candidate in candidates for name in candidate})
-    return Tuned(
-        best.forest.set_params(verbose=start.verbose),
-        [trial.as_row(names) for trial in finished],
-    )
+    X: Any
+    y: Any
+    sample_weight: ArrayLike | None
+    groups: ArrayLike | None
 
 
 class Trial(NamedTuple):
-    """One forest of the search, and how it did."""
+    """A fitted forest of the search, and its out-of-bag skill."""
 
     number: int
     forest: CensoredQuantileForest
@@ -186,10 +150,107 @@ class Trial(NamedTuple):
         return {**row, "skill": self.skill, "seconds": self.seconds}
 
 
+class Search(NamedTuple):
+    """What all trials share. Trial k has the settings of ``start``, changed by ``candidates[k]``.
+
+    ``seed`` is the same for all trials, so that they differ by their settings only.
+    """
+
+    start: CensoredQuantileForest
+    candidates: list[dict[str, Any]]
+    data: TrainingData
+    levels: NDArray[np.float64]
+    seed: int
+
+    def run_trial(self, number: int, n_trees: int) -> Trial:
+        """Fit a trial, and compute its out-of-bag skill."""
+        began = time.perf_counter()
+        forest = clone(self.start).set_params(
+            **self.candidates[number], n_estimators=n_trees, random_state=self.seed, verbose=0
+        )
+        forest.fit(
+            self.data.X,
+            self.data.y,
+            sample_weight=self.data.sample_weight,
+            groups=self.data.groups,
+        )
+        predicted = forest.predict_oob(self.levels, unidentified="clip")
+        skill = -np.inf
+        if not np.isnan(predicted).all():
+            skill = compute_oob_skill(forest.model_, predicted, self.levels)
+        elif number == 0:
+            raise ValueError(
+                "no row is out of bag in the forest given, with max_samples="
+                f"{self.start.max_samples!r}: every tree has drawn all rows or groups. Start from "
+                "a forest with a smaller max_samples, such as 0.5."
+            )
+        return Trial(number, forest, skill, time.perf_counter() - began)
+
+    def run_rounds(self, rounds: Sequence[tuple[int, int]]) -> Iterator[Trial]:
+        """Run rounds of (number of trials, number of trees); the best trials of each continue."""
+        ranking = list(range(len(self.candidates)))
+        for n_kept, n_trees in rounds:
+            skills = {}
+            for number in ranking[:n_kept]:
+                trial = self.run_trial(number, n_trees)
+                skills[number] = trial.skill
+                yield trial
+            ranking = [0, *sorted((n for n in skills if n), key=lambda n: -skills[n])]
+
+    def tabulate(self, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+        """One row for each trial, with every setting that was searched."""
+        names = sorted({name for candidate in self.candidates for name in candidate})
+        return [trial.as_row(names) for trial in trials]
+
+
+def run_search(search: Search, verbose: bool) -> list[Trial]:
+    """All trials of all rounds; those with fewer than all trees keep their settings only."""
+    n_estimators = read_count("n_estimators", search.start.n_estimators, 1)
+    rounds = plan_rounds(len(search.candidates), n_estimators)
+    n_runs = sum(n for n, _ in rounds)
+    trials = search.run_rounds(rounds)
+    finished = []
+    for trial in show_progress(trials, n_runs, n_runs, "trials") if verbose else trials:
+        finished.append(trial)
+        if trial.forest.n_estimators < n_estimators:
+            del trial.forest.model_
+    return finished
+
+
+def read_start(forest: Any) -> CensoredQuantileForest:
+    """A copy of the given forest, or one with default settings."""
+    if forest is None:
+        return CensoredQuantileForest()
+    if not isinstance(forest, CensoredQuantileForest):
+        raise ValueError(
+            "forest must be a CensoredQuantileForest, or None for the defaults; found "
+            f"{type(forest).__name__}."
+        )
+    return clone(forest)
+
+
+def choose_seed(start: CensoredQuantileForest, rng: np.random.RandomState) -> int:
+    """Seed of every trial: that of the given forest, if it has one."""
+    return start.random_state if is_count(start.random_state) else int(rng.randint(2**31 - 1))
+
+
+def draw_candidates(
+    space: Mapping[str, Sequence[Any] | NDArray[Any]] | None,
+    start: CensoredQuantileForest,
+    n_rows: int,
+    n_trials: int,
+    rng: np.random.RandomState,
+) -> list[dict[str, Any]]:
+    """Changed settings of each trial; none for trial 0."""
+    n_drawn = read_count("n_trials", n_trials, 1) - 1
+    values = read_space(space, start)
+    return [{}, *(draw_settings(values, start, n_rows, rng) for _ in range(n_drawn))]
+
+
 def read_space(
     space: Mapping[str, Sequence[Any] | NDArray[Any]] | None, start: CensoredQuantileForest
 ) -> dict[str, Sequence[Any]] | None:
-    """The values to draw from, checked; those of an array as Python's own, for a model file."""
+    """The values to draw from, checked; arrays become lists, as model files hold plain values."""
     if space is None:
         return None
     if not isinstance(space, Mapping):
@@ -217,7 +278,7 @@ def draw_settings(
     n_rows: int,
     rng: np.random.RandomState,
 ) -> dict[str, Any]:
-    """One draw from the space, the given one or ours."""
+    """One draw from the given space, or from the default one."""
     if space is not None:
         return {name: values[rng.randint(len(values))] for name, values in space.items()}
     settings = {name: values[rng.randint(len(values))] for name, values in SPACE.items()}
@@ -230,9 +291,9 @@ def draw_settings(
 
 
 def plan_rounds(n_trials: int, n_trees: int) -> list[tuple[int, int]]:
-    """Trials and trees of each round: fewer trials, more trees; in the last round all trees.
+    """(Number of trials, number of trees) of each round; the last round has all trees.
 
-    The forest that was given goes on with the best, so a round has at least two.
+    The given forest continues beside the best, so a round has at least two trials.
     """
     n_rounds = 1
     while n_trees / KEEP**n_rounds >= FEWEST_TREES and n_trials / KEEP ** (n_rounds - 1) > 2:
@@ -244,27 +305,29 @@ def plan_rounds(n_trials: int, n_trees: int) -> list[tuple[int, int]]:
     return rounds
 
 
-def warn_of_hidden(forest: CensoredQuantileForest, levels: NDArray[np.float64]) -> None:
-    """Warn if censoring hides every level for most rows out of bag, and name one it does not."""
+def warn_of_unidentified(forest: CensoredQuantileForest, levels: NDArray[np.float64]) -> None:
+    """Warn if no level is identifiable out of bag in most rows, and suggest one that is."""
     model = forest.model_
     queries, solver = training_queries(model), QuantileSolver(censoring=model.censoring)
     readers = (Quantiles(solver, levels), MaxLevel(solver))
     solution, limits = read_weights(model, queries, readers, forest.n_jobs)
     found = solution.values
-    hidden = np.isinf(found[~np.isnan(found).any(axis=1)])
-    if hidden.mean(axis=0).min() <= MOST_HIDDEN:
+    is_unidentified = np.isinf(found[~np.isnan(found).any(axis=1)])
+    if is_unidentified.mean(axis=0).min() <= MAX_UNIDENTIFIED:
         return
     is_right = model.censoring == "right"
     reach = limits if is_right else 1.0 - limits
-    told = math.floor(100 * np.nanquantile(reach, 1.0 - SHARE_THAT_CAN_TELL)) / 100
-    instead = (
-        f"Pass quantiles=[{told if is_right else 1.0 - told:g}], a level that most rows can tell."
-        if told > 0
-        else "There is no other level that most rows can tell: more events are needed."
+    level = math.floor(100 * np.nanquantile(reach, 1.0 - IDENTIFIABLE_SHARE)) / 100
+    advice = (
+        f"Pass quantiles=[{level if is_right else 1.0 - level:g}], a level that is identifiable "
+        "in most rows."
+        if level > 0
+        else "No level is identifiable in most rows: more events are needed."
     )
     warnings.warn(
-        f"censoring hides {hidden.mean():.0%} of the out-of-bag quantiles at quantiles="
-        f"{levels.tolist()}, so that skill says little about most rows. {instead}",
+        f"{is_unidentified.mean():.0%} of the out-of-bag quantiles at quantiles={levels.tolist()} "
+        "are not identifiable because of censoring, so that skill says little about most rows. "
+        f"{advice}",
         UnidentifiedQuantileWarning,
         stacklevel=3,
     )

@@ -123,6 +123,8 @@ class Metric:
     def evaluate(self, predictions: Predictions) -> dict[str, float]:
         """The metric's values by key; NaN where the rows do not determine them."""
         keys = list(self.labels())
+        if not keys:
+            return {}
         try:
             values = np.atleast_1d(self.compute(predictions))
         except ValueError:
