@@ -1,4 +1,4 @@
-"""Data to try the forest on: two real tables and four simulations with known quantiles."""
+"""Datasets: two real tables, and four simulations with known conditional quantiles."""
 
 from cqrf.datasets.generators import (
     make_aft,

@@ -1,9 +1,9 @@
 """Simulated data whose conditional quantiles are known.
 
-In each model the latent time T is normal given x, on its own scale or on the log scale, so
-that its tau-quantile is location(x) + scale(x) z_tau, with z_tau the standard normal
-quantile. We see Y = min(T, C), and ``event`` is True where T <= C. Covariates are counted
-from one in the text, as x1, x2, ..., and x1 is the first column of ``X``.
+In each model the latent time T, or log T, is normal given x. Its tau-quantile is
+location(x) + scale(x) z_tau, with z_tau the standard normal quantile. The observed time is
+Y = min(T, C), and ``event`` is True where T <= C. Covariates are numbered from one in the text:
+x1 is the first column of ``X``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class Simulation(NamedTuple):
-    """Simulated rows, and the truth behind them.
+    """Simulated rows, with their latent times and true quantiles.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Simulation(NamedTuple):
     y : structured ndarray of shape (n_samples,)
         The fields ``event`` and ``time``, ready for ``fit``.
     latent : ndarray of shape (n_samples,)
-        The time T of the event, also where it was censored.
+        The event time T, also of censored rows.
     quantile : callable
         ``quantile(X, tau)`` is the true conditional quantile of T: of shape (n,) for one
         level, (n, k) for k levels.
@@ -69,9 +69,9 @@ def make_aft(
     n_features : int, default=20
         Number of covariates; all but the first are noise.
     censoring_rate : float, default=0.08
-        Rate of the exponential censoring time; 0 censors nothing.
+        Rate of the exponential censoring time; 0 is no censoring.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or source of the random draws.
+        Seed or random number generator.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def make_heteroscedastic(
     censoring_rate: float = 0.10,
     random_state: Randomness = None,
 ) -> Simulation:
-    """Simulate times whose spread, but not whose mean, depends on x.
+    """Simulate times whose variance, but not whose mean, depends on x.
 
     Covariates are uniform on [-1, 1], T is N(10, 1) where x1 <= 0 and N(10, 2²) where
     x1 > 0, and C is 8 plus an exponential time. At the default rate 18 % of the rows are
@@ -114,9 +114,9 @@ def make_heteroscedastic(
     n_features : int, default=40
         Number of covariates; all but the first are noise.
     censoring_rate : float, default=0.10
-        Rate of the exponential part of the censoring time; 0 censors nothing.
+        Rate of the exponential part of the censoring time; 0 is no censoring.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or source of the random draws.
+        Seed or random number generator.
 
     Returns
     -------
@@ -156,9 +156,9 @@ def make_sine(
     n_samples : int, default=300
         Number of rows.
     censoring_rate : float, default=0.2
-        Rate of the exponential part of the censoring time; 0 censors nothing.
+        Rate of the exponential part of the censoring time; 0 is no censoring.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or source of the random draws.
+        Seed or random number generator.
 
     Returns
     -------
@@ -188,13 +188,13 @@ def make_dependent_censoring(
     slope: float = 2.0,
     random_state: Randomness = None,
 ) -> Simulation:
-    """Simulate censoring that depends strongly on a covariate which T ignores.
+    """Simulate censoring that depends strongly on a covariate that T does not depend on.
 
     Covariates are uniform on [0, 2] and log T = x1 + N(0, 0.3²), as in :func:`make_aft`.
     C is exponential with mean 7.4 exp(slope (x2 - 1)), which at the default slope grows from
     1 to 55 along x2. Overall 39 % of the rows are then censored: 87 % where x2 is near 0, 6 %
-    where it is near 2. Given x, T and C are independent. A tree that takes Y for T splits on
-    x2, in vain.
+    where it is near 2. Given x, T and C are independent. A criterion that takes Y for T splits
+    on x2, although T does not depend on it.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def make_dependent_censoring(
     slope : float, default=2.0
         How strongly C depends on x2; 0 is no dependence, with 34 % of the rows censored.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or source of the random draws.
+        Seed or random number generator.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def make_dependent_censoring(
     True
     """
     if n_features < 2:
-        raise ValueError(f"n_features must be at least 2 (x1 moves T, x2 C); found {n_features}.")
+        raise ValueError(f"n_features must be at least 2 (T depends on x1, C on x2); found {n_features}.")
     source = open_randomness(random_state)
     X = _draw_covariates(source, n_samples, n_features, low=0.0, high=2.0)
     latent = np.exp(X[:, 0] + NOISE_SCALE * source.normal(size=n_samples))

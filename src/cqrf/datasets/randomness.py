@@ -1,7 +1,7 @@
-"""Random draws: one ``random_state`` argument in, numbers from NumPy out.
+"""Random number generators from a ``random_state`` argument.
 
-``Generator`` and ``RandomState`` share the names of the draws used here (``uniform``,
-``normal``, ``standard_exponential``), so either serves as it is.
+NumPy's ``Generator`` and ``RandomState`` both have the methods used here (``uniform``,
+``normal``, ``standard_exponential``), so either can be passed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Randomness: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 def open_randomness(random_state: Randomness) -> np.random.Generator | np.random.RandomState:
-    """Return a source of draws; one that is passed in is used, and moves on."""
+    """Return a random number generator; one that is passed in is used itself."""
     if isinstance(random_state, np.random.Generator | np.random.RandomState):
         return random_state
     return np.random.default_rng(random_state)
@@ -24,7 +24,7 @@ def open_randomness(random_state: Randomness) -> np.random.Generator | np.random
 def draw_exponential(
     source: np.random.Generator | np.random.RandomState, rate: float, n_samples: int
 ) -> NDArray[np.float64]:
-    """Draw exponential times of the given rate; rate 0 is an event that never comes."""
+    """Draw exponential times of the given rate; infinite times if the rate is 0."""
     if not (np.isfinite(rate) and rate >= 0):
         raise ValueError(f"censoring_rate must be a finite number >= 0; found {rate}.")
     if rate == 0:

@@ -1,7 +1,7 @@
 """Real tables that come with the package, read without pandas.
 
-A table's file holds its covariates and its response side by side; ``NA`` is a missing
-value. The README beside the files says where they come from and what the columns mean.
+A file holds the covariates and the response in columns; ``NA`` is a missing value. The README
+beside the files gives the sources and the meaning of the columns.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Table:
     feature_names : tuple of str
         Names of the columns of ``X``, in order.
     description : str
-        What the table is.
+        One paragraph about the table.
     latent : ndarray of shape (n,) or None
-        The time of the event in every row, where that is known.
+        The event time of every row, if it is known.
     """
 
     X: Any
@@ -111,10 +111,10 @@ def load_pbc(*, complete_cases: bool = False, as_frame: bool = False) -> Table:
 def load_boston_housing(
     *, censored: bool = False, random_state: Randomness = None, as_frame: bool = False
 ) -> Table:
-    """Load the Boston housing data, if asked with artificial censoring.
+    """Load the Boston housing data, optionally with artificial censoring.
 
     One covariate, ``b``, turns the share of Black residents in a tract into a predictor of
-    house values. The table is here only so that published results on it can be reproduced.
+    house values. Use the table only to reproduce published results.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def load_boston_housing(
         Whether to censor the response by C, exponential with twice the mean response as
         its mean. About 38 % of the rows are then censored.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or source of the draws of C.
+        Seed or random number generator of C.
     as_frame : bool, default=False
         Whether ``X`` is a pandas DataFrame rather than a float matrix.
 
