@@ -220,7 +220,9 @@ def make_dependent_censoring(
     True
     """
     if n_features < 2:
-        raise ValueError(f"n_features must be at least 2 (T depends on x1, C on x2); found {n_features}.")
+        raise ValueError(
+            f"n_features must be at least 2 (T depends on x1, C on x2); found {n_features}."
+        )
     source = open_randomness(random_state)
     X = _draw_covariates(source, n_samples, n_features, low=0.0, high=2.0)
     latent = np.exp(X[:, 0] + NOISE_SCALE * source.normal(size=n_samples))
