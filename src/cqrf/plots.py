@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.features import read_features
+from cqrf._input.features import feature_names, read_features
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented, read_target
 from cqrf._runtime.arguments import is_count, read_count
@@ -363,8 +363,7 @@ def _complement(share: Any) -> Any:
 
 
 def _name(forest: CensoredQuantileForest, column: int) -> str:
-    names = getattr(forest, "feature_names_in_", None)
-    return f"feature {column}" if names is None else _literal(names[column])
+    return _literal(feature_names(forest)[column])
 
 
 def _literal(text: Any) -> str:

@@ -124,8 +124,8 @@ class Recorder(Predictions):
 def test_an_entry_says_what_it_needs(data, forest, name):
     model, read = forest.model_, set()
     inner = ForestPredictions(
-        y_train=model.training_rows()[0],
-        y_test=model.training_rows()[0],
+        y_train=model.training_target,
+        y_test=model.training_target,
         censoring="right",
         train_weight=None,
         sample_weight=None,
