@@ -34,7 +34,7 @@ from cqrf._model.settings import read_solver
 from cqrf._survival.little_bags import survival_interval
 from cqrf.datasets import make_aft
 
-LEVELS = np.array([0.25, 0.5, 0.9])
+LEVELS = np.array([0.005, 0.25, 0.5, 0.995])
 TIMES = [1.0, 2.0, 3.5]
 
 

@@ -172,7 +172,7 @@ def test_curves_are_the_grouped_kaplan_meier_curves_at_every_time(rows):
     grid = np.arange(-5, 5.5, 0.5)
     for steps, of_censoring in ((survival, False), (censoring, True)):
         curve = walk.curve(of_censoring=of_censoring)
-        assert_allclose(curve(grid), [value_at(steps, t) for t in grid], **EXACT)
+        assert_allclose(curve(grid), [float(value_at(steps, t)) for t in grid], **EXACT)
 
 
 @given(Sample)
@@ -424,7 +424,7 @@ def test_delayed_entry_equals_grouped_loops(seed):
     grid = np.arange(-1, 10, 0.5)
     for steps, of_censoring in ((survival, False), (censoring, True)):
         curve = walk.curve(first_at_risk=first_at_risk, of_censoring=of_censoring)
-        expected = [value_at(steps, t) for t in grid]
+        expected = [float(value_at(steps, t)) for t in grid]
         assert_allclose(curve(grid), expected, rtol=1e-11, atol=1e-12)
 
 
