@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from cqrf._forest.labels import (
     CENSORED_QUANTILE,
     LOGRANK,
@@ -13,6 +10,9 @@ from cqrf._forest.labels import (
     class_labels,
     read_labelling,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from oracles.criteria import CRITERIA, LEVELS, in_order, true_labels
 from support.labelling import write_labels
 

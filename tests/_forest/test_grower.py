@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE, read_labelling
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -11,7 +12,6 @@ from cqrf._forest import grower as room
 from cqrf._forest import workspace as scratch_room
 from cqrf._forest.grower import BEGIN, END, LEAF, LEFT, grow_nodes, partition
 from cqrf._forest.histograms import MISSING, N_BINS
-from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE, read_labelling
 from cqrf._forest.layout import list_by_level, sort_into_leaves
 from cqrf._forest.workspace import BLOCK_ROWS, COPIED_PER_CANDIDATE, make_scratch
 from oracles.criteria import CRITERIA, LEVELS

@@ -5,13 +5,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
 from cqrf._forest import splitting as room
 from cqrf._forest.histograms import MANY_ROWS, MISSING, N_BINS
-from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf._forest.splitting import best_cut
 from oracles.criteria import CRITERIA, in_order
 from oracles.splitting import (

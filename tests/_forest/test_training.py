@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 
 from cqrf._forest import training as forest_room
 from cqrf._forest.grower import CODE, LEAF
-from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 from cqrf._forest.sampling import draw_for_tree
 from cqrf._forest.training import (
     Forest,

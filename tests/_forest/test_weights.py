@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from cqrf._forest.labels import CENSORED_QUANTILE
 
 from cqrf import CensoredQuantileForest
 from cqrf._forest import weights as weights_room
 from cqrf._forest.grower import LEAF
-from cqrf._forest.labels import CENSORED_QUANTILE
 from cqrf._forest.training import Forest, Growing, Rows, Sampling, grow_forest, in_bag_bits
 from cqrf._forest.traversal import ABREAST
 from cqrf._forest.weights import Weights, forest_weights, map_weights

@@ -7,7 +7,6 @@ exactly do not depend on the last digit.
 from fractions import Fraction
 
 import numpy as np
-
 from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)

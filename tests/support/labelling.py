@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from cqrf._forest.labels import read_labelling
 from numba import njit
 
 from cqrf._forest import labels as room
-from cqrf._forest.labels import read_labelling
 from oracles.criteria import LEVELS
 
 

@@ -278,7 +278,9 @@ class SurvivalErrors(ArrayReader):
     def __init__(self, times: ArrayLike) -> None:
         self.times = np.atleast_1d(read_floats("times", times))
         if self.times.ndim > 1 or np.isnan(self.times).any():
-            raise ValueError(f"times must be a number or a list of numbers without NaN; found {times!r}.")
+            raise ValueError(
+                f"times must be a number or a list of numbers without NaN; found {times!r}."
+            )
 
     def check(self, model: Model) -> None:
         """Raise unless the forest was grown in bags."""
