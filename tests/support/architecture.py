@@ -23,7 +23,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_input": "features risk_sets sample_weight target units",
     },
     {
-        "_forest": "binning grower histograms layout sampling spec splitting training traversal "
+        "_forest": "binning grower histograms layout rows sampling spec splitting training traversal "
         "weights workspace "
         "criteria criteria.at_risk criteria.censored_quantile criteria.logrank criteria.quantile "
         "criteria.variance",

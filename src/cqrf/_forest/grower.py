@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.criteria import label_node
+from cqrf._forest.rows import take_rows
 from cqrf._forest.spec import LEAF, MISSING
 from cqrf._forest.splitting import NO_SPLIT, Node, find_split, is_category
-from cqrf._input.risk_sets import first_position
 from cqrf._runtime.compiling import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)
@@ -249,33 +249,3 @@ def send_unseen_left(categorical, feature, column, rows, subsets, code):
                 if row_code >> np.uint64(6) == np.uint64(word):
                     present |= np.uint64(1) << (row_code & np.uint64(63))
             subsets[code, word] |= ~present
-
-
-@called
-def take_rows(rows, chosen, copy):
-    """Copy some rows, ascending indices, into the arrays of ``copy``."""
-    codes, time, event = rows.codes, rows.time, rows.event
-    to_codes, to_time, to_event = copy.codes, copy.time, copy.event
-    for f in range(codes.shape[0]):
-        for i in range(chosen.shape[0]):
-            to_codes[f, i] = codes[f, chosen[i]]
-    for i in range(chosen.shape[0]):
-        to_time[i], to_event[i] = time[chosen[i]], event[chosen[i]]
-    take_weights(rows.weight, chosen, copy.weight)
-    take_first_at_risk(rows.first_at_risk, chosen, copy.first_at_risk)
-
-
-@called
-def take_weights(weight, chosen, copy):
-    """Copy the weights of some rows, if rows have weights."""
-    if weight is not None:
-        for i in range(chosen.shape[0]):
-            copy[i] = weight[chosen[i]]
-
-
-@called
-def take_first_at_risk(first_at_risk, chosen, copy):
-    """Write the first position among some rows at which each of them is at risk."""
-    if first_at_risk is not None:
-        for i in range(chosen.shape[0]):
-            copy[i] = first_position(chosen, first_at_risk[chosen[i]])

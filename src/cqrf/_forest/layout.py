@@ -23,7 +23,8 @@ from cqrf._forest.grower import (
     SplitRule,
     partition,
 )
-from cqrf._forest.spec import LEAF, Forest, Rows, Subsamples, Trees
+from cqrf._forest.rows import Rows
+from cqrf._forest.spec import LEAF, Forest, Subsamples, Trees
 from cqrf._forest.workspace import Workspace
 from cqrf._runtime.compiling import called, inlined, kernel
 

@@ -22,36 +22,6 @@ MAX_BINS = 255
 LEAF = -1  # feature of a node that is not split
 
 
-class Rows(NamedTuple):
-    """Rows that trees are grown from, in time order.
-
-    Attributes
-    ----------
-    codes : (n_features, n) uint8
-        Bins, contiguous per feature.
-    categorical : (n_features,) bool, or None
-        Which features are categories. Kernels take None where none is.
-    time : (n,) float64
-        Ascending, oriented so that censoring is on the right.
-    event : (n,) bool
-    weight : (n,) float32, or None
-        Sample weights; None if all rows weigh the same.
-    first_at_risk : (n,) int32, or None
-        First rank at which each row is at risk; None without delayed entry.
-    """
-
-    codes: NDArray[np.uint8]
-    categorical: NDArray[np.bool_]
-    time: NDArray[np.float64]
-    event: NDArray[np.bool_]
-    weight: NDArray[np.float32] | None = None
-    first_at_risk: NDArray[np.int32] | None = None
-
-    def for_kernels(self) -> Rows:
-        """The same, with None for ``categorical`` if no feature is a category."""
-        return self if self.categorical.any() else self._replace(categorical=None)
-
-
 class Sampling(NamedTuple):
     """How a tree draws its subsample: from units, which are rows or clusters of rows.
 

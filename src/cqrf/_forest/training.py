@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from cqrf._forest.grower import Grown, grow_trees
 from cqrf._forest.layout import finish_trees, join_trees
+from cqrf._forest.rows import Rows
 from cqrf._forest.sampling import TreeKeys, derive_tree_keys, draw_subsamples
-from cqrf._forest.spec import Forest, Growing, Rows, Sampling, Subsamples, Trees
+from cqrf._forest.spec import Forest, Growing, Sampling, Subsamples, Trees
 from cqrf._forest.workspace import make_workspace
 from cqrf._runtime.threads import parallel_map
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.spec import N_BINS, Limits, Rows
+from cqrf._forest.rows import Rows, empty_rows
+from cqrf._forest.spec import N_BINS, Limits
 
 # A node of at most this many rows is copied together with its codes: it and all nodes below it then
 # read from the processor's cache. Not if so few of so many features are tried at a node that
@@ -125,8 +126,8 @@ def make_workspace(
         subsets=np.empty((n_trees * (capacity // 2), 4), np.uint64),
         here=np.empty(n_rows, np.uint32),
         buffer=np.empty(n_rows, np.uint32),
-        tree=_empty_rows(rows, n_rows, 0),
-        block=_empty_rows(rows, n_copied, LINE),
+        tree=empty_rows(rows, n_rows, 0),
+        block=empty_rows(rows, n_copied, LINE),
         block_rows=np.empty(n_copied, np.uint32),
         label=LabelWork(
             labels=_aligned_zeros(n_rows, width),
@@ -147,18 +148,6 @@ def make_workspace(
             running=np.empty((4, N_BINS)),
             start=np.empty(width),
         ),
-    )
-
-
-def _empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:
-    """Arrays to copy some of the rows into; columns of codes are padded."""
-    return Rows(
-        codes=np.empty((len(rows.codes), n_rows + padding), np.uint8),
-        categorical=rows.categorical,
-        time=np.empty(n_rows),
-        event=np.empty(n_rows, np.bool_),
-        weight=None if rows.weight is None else np.empty(n_rows, np.float32),
-        first_at_risk=None if rows.first_at_risk is None else np.empty(n_rows, np.int32),
     )
 
 

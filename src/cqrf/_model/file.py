@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from cqrf._forest.binning import level_edges
 from cqrf._forest.layout import join_trees
-from cqrf._forest.spec import LEAF, Forest, Rows, Sampling, Trees
+from cqrf._forest.rows import Rows
+from cqrf._forest.spec import LEAF, Forest, Sampling, Trees
 from cqrf._input.features import CATEGORY, Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target

@@ -15,7 +15,7 @@ from sklearn.utils import check_consistent_length
 
 from cqrf._forest.binning import encode, find_edges, level_edges
 from cqrf._forest.grower import grow_trees
-from cqrf._forest.spec import Rows
+from cqrf._forest.rows import Rows
 from cqrf._forest.training import grow_forest
 from cqrf._input.features import Columns
 from cqrf._input.risk_sets import first_at_risk

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.spec import Forest, Rows, Sampling
+from cqrf._forest.rows import Rows
+from cqrf._forest.spec import Forest, Sampling
 from cqrf._input.features import Columns
 from cqrf._input.target import Target, oriented
 from cqrf._survival.curves import RankedTarget

@@ -16,7 +16,8 @@ from distributed import Client, Future
 from numpy.typing import NDArray
 
 from cqrf._forest.layout import join_trees
-from cqrf._forest.spec import Rows, Sampling, Trees
+from cqrf._forest.rows import Rows
+from cqrf._forest.spec import Sampling, Trees
 from cqrf._forest.training import scale_criterion
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import rank_target

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.rows import Rows
 from cqrf._forest.sampling import growth_seed, subsample_units
-from cqrf._forest.spec import Growing, Rows, Sampling, Subsamples, Trees
+from cqrf._forest.spec import Growing, Sampling, Subsamples, Trees
 from cqrf._forest.training import grow_from
 from cqrf._input.target import oriented, time_order
 from cqrf.dask.reading import Binned, Kept, join_kept
