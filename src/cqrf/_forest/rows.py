@@ -5,7 +5,7 @@ A kind of outcome is fields of :class:`Rows` here, and a criterion that reads th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,8 @@ class Rows(NamedTuple):
 
     def for_kernels(self) -> Rows:
         """The same, with None for ``categorical`` if no feature is a category."""
-        return self if self.categorical.any() else self._replace(categorical=None)
+        absent: Any = None  # the type is the one outside of kernels
+        return self if self.categorical.any() else self._replace(categorical=absent)
 
 
 def empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:

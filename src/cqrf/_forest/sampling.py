@@ -52,7 +52,12 @@ class TreeKeys(NamedTuple):
 
     def take(self, trees: slice) -> TreeKeys:
         """The keys of some of the trees."""
-        return TreeKeys(*(None if field is None else field[trees] for field in self))
+        return TreeKeys(
+            order=self.order[trees],
+            bag=None if self.bag is None else self.bag[trees],
+            bootstrap=None if self.bootstrap is None else self.bootstrap[trees],
+            growth=self.growth[trees],
+        )
 
 
 def derive_tree_keys(sampling: Sampling, seed: int, first: int, end: int) -> TreeKeys:

@@ -94,8 +94,8 @@ def try_feature(column, categorical, feature, node, best, subset, work):
         n_bins -= 1
     mass_below, score = running[0], running[1]
     sort_category(categorical, feature, bins, n_bins, sums, direction, score)
-    count_below = running[row_of_counts(work.count)]
-    n_missing = count_rows(work.count, column, rows, bins, n_bins, count_below)
+    count_below = running[row_of_counts(work.counts)]
+    n_missing = count_rows(work.counts, column, rows, bins, n_bins, count_below)
     # Missing values on the left, if there are any, then on the right.
     for missing_left in range(1 if saw_missing else 0, -1, -1):
         for k in range(sums.shape[1]):

@@ -61,7 +61,7 @@ class SplitWork(NamedTuple):
         Bins of the current histogram; zero between uses.
     sums : (N_BINS, width) float64
         Labels summed per bin; zero between uses.
-    count : (N_BINS,) int32, or None
+    counts : (N_BINS,) int32, or None
         Rows per bin, if rows have weights; otherwise the summed weights count them.
     bins : (N_BINS + 1,) uint64
         Bins in the order in which they are cut.
@@ -74,7 +74,7 @@ class SplitWork(NamedTuple):
     features: NDArray[np.int32]
     seen: NDArray[np.uint8]
     sums: NDArray[np.float64]
-    count: NDArray[np.int32] | None
+    counts: NDArray[np.int32] | None
     bins: NDArray[np.uint64]
     running: NDArray[np.float64]
     start: NDArray[np.float64]
@@ -143,7 +143,7 @@ def make_workspace(
             features=np.empty(n_features, np.int32),
             seen=np.zeros(N_BINS, np.uint8),
             sums=_aligned_zeros(N_BINS, width),
-            count=np.zeros(N_BINS, np.int32) if weighted else None,
+            counts=np.zeros(N_BINS, np.int32) if weighted else None,
             bins=np.empty(N_BINS + 1, np.uint64),
             running=np.empty((4, N_BINS)),
             start=np.empty(width),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from cqrf._forest.criteria import CRITERIA
+from cqrf._forest.criteria import CRITERIA, Criterion
 from cqrf._forest.spec import MAX_BINS, Growing, Limits, Sampling
 from cqrf._input.target import SIDES
 from cqrf._input.units import Units
@@ -108,7 +108,7 @@ def read_solver(estimator: Any, censoring: str) -> QuantileSolver:
 
 def read_growing(estimator: Any, n_features: int) -> Growing:
     """How a tree chooses splits and when it stops."""
-    criterion = CRITERIA[read_choice("criterion", estimator.criterion, tuple(CRITERIA))].parameters
+    criterion = CRITERIA[read_choice("criterion", estimator.criterion, tuple(CRITERIA))]
     levels = _read_split_quantiles(criterion, estimator.split_quantiles)
     limits = Limits(
         n_candidates=_read_max_features(estimator.max_features, n_features),
@@ -119,7 +119,7 @@ def read_growing(estimator: Any, n_features: int) -> Growing:
             "min_child_fraction", estimator.min_child_fraction, 0.0, 0.5
         ),
     )
-    return Growing(criterion.from_levels(levels), limits)
+    return Growing(criterion.parameters.from_levels(levels), limits)
 
 
 def read_sample_size(
@@ -190,9 +190,9 @@ def plain_setting(name: str, value: Any) -> Any:
     raise ValueError(f"{name}={value!r} cannot be kept in a model file: give a plain value.")
 
 
-def _read_split_quantiles(criterion: Any, split_quantiles: Any) -> tuple[float, ...]:
+def _read_split_quantiles(criterion: Criterion, split_quantiles: Any) -> tuple[float, ...]:
     if split_quantiles is None:
-        return criterion.default_levels or ()
+        return criterion.default_levels
     levels = np.unique(read_floats("split_quantiles", split_quantiles))
     if levels.size == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(

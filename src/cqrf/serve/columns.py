@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.binning import MISSING
+from cqrf._forest.spec import MISSING
 from cqrf._input.features import CATEGORY, DATE, DURATION
 from cqrf._model.fitted import Model
 from cqrf.serve.values import DAY, Kind, Value, show_value

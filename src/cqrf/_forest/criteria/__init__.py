@@ -8,8 +8,6 @@ its parameters and a kernel that writes labels; splitter, grower and forest know
 The record is a NamedTuple class with
 
 - a first field ``n_labels``, the number of labels per row;
-- ``default_levels``, the levels it splits at unless ``split_quantiles`` gives others, or None if it
-  uses none;
 - ``from_levels(levels)``, which builds it;
 - ``scaled_to(largest_time)``, which returns it adapted to the largest absolute time.
 
@@ -31,6 +29,7 @@ from typing import Any, NamedTuple
 from numba import config
 from numba.extending import overload
 
+from cqrf._forest.criteria import censored_quantile, quantile
 from cqrf._forest.criteria.censored_quantile import CensoredQuantile, label_censored_quantile
 from cqrf._forest.criteria.logrank import Logrank, label_logrank
 from cqrf._forest.criteria.quantile import Quantile, label_quantile
@@ -39,15 +38,22 @@ from cqrf._runtime.compiling import OPTIONS
 
 
 class Criterion(NamedTuple):
-    """An entry of the registry: the record's class and the kernel that writes its labels."""
+    """An entry of the registry: the record's class and the kernel that writes its labels.
+
+    ``default_levels`` are the levels it splits at unless ``split_quantiles`` gives others; empty
+    for a criterion that uses none.
+    """
 
     parameters: Any
     label: Callable[..., Any]
+    default_levels: tuple[float, ...] = ()
 
 
 CRITERIA = {
-    "censored_quantile": Criterion(CensoredQuantile, label_censored_quantile),
-    "quantile": Criterion(Quantile, label_quantile),
+    "censored_quantile": Criterion(
+        CensoredQuantile, label_censored_quantile, censored_quantile.DEFAULT_LEVELS
+    ),
+    "quantile": Criterion(Quantile, label_quantile, quantile.DEFAULT_LEVELS),
     "variance": Criterion(Variance, label_variance),
     "logrank": Criterion(Logrank, label_logrank),
 }
@@ -60,7 +66,7 @@ def find_kernel(parameters: type) -> Callable[..., Any]:
 
 def label_node(criterion: Any, rows: Any, here: Any, work: Any) -> tuple[bool, float]:
     """Write the labels of a node by the kernel of the criterion; see the module's docstring."""
-    return find_kernel(type(criterion))(criterion, rows, here, work)  # type: ignore[no-any-return]
+    return find_kernel(type(criterion))(criterion, rows, here, work)
 
 
 if not config.DISABLE_JIT:

@@ -25,6 +25,8 @@ from cqrf._forest.criteria.at_risk import has_entries, remove_not_entered, weigh
 from cqrf._input.risk_sets import TOLERANCE, first_position
 from cqrf._runtime.compiling import called, inlined
 
+# Five levels serve shifts of location, scale and tails alike.
+DEFAULT_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 # Rows of ``work.cuts``: the level used, S at its quantile, and the labels of a row beyond it and of
 # an event before it.
 LEVEL, SURVIVAL, BEYOND, BEFORE = 0, 1, 2, 3
@@ -36,9 +38,6 @@ class CensoredQuantile(NamedTuple):
 
     n_labels: int
     levels: NDArray[np.float64]
-
-    # Five levels serve shifts of location, scale and tails alike.
-    default_levels = (0.1, 0.3, 0.5, 0.7, 0.9)
 
     @classmethod
     def from_levels(cls, levels: tuple[float, ...]) -> CensoredQuantile:

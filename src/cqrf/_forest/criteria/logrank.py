@@ -19,12 +19,10 @@ class Logrank(NamedTuple):
 
     n_labels: int = 1
 
-    default_levels = None
-
     @classmethod
     def from_levels(cls, levels: tuple[float, ...]) -> Logrank:
         """It uses no levels."""
-        return cls()
+        return cls(n_labels=1)
 
     def scaled_to(self, largest_time: float) -> Logrank:
         """Only the order of times matters."""

@@ -16,6 +16,7 @@ from cqrf._forest.criteria.at_risk import weigh_rows
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import called, inlined
 
+DEFAULT_LEVELS = (0.1, 0.5, 0.9)  # those of R's grf
 MEAN = 1  # row of ``work.cuts``: the mean of each label over the node
 
 
@@ -26,8 +27,6 @@ class Quantile(NamedTuple):
     levels: NDArray[np.float64]
     of_class: NDArray[np.float64]
     direction: NDArray[np.float64]
-
-    default_levels = (0.1, 0.5, 0.9)  # those of R's grf
 
     @classmethod
     def from_levels(cls, levels: tuple[float, ...]) -> Quantile:

@@ -18,12 +18,10 @@ class Variance(NamedTuple):
     n_labels: int = 1
     scale: float = 1.0
 
-    default_levels = None
-
     @classmethod
     def from_levels(cls, levels: tuple[float, ...]) -> Variance:
         """It uses no levels."""
-        return cls()
+        return cls(n_labels=1)
 
     def scaled_to(self, largest_time: float) -> Variance:
         """Divide by a power of two close to the largest time: exact, and the same splits."""
