@@ -102,7 +102,8 @@ def assign_rows(codes, categorical, honest, samples, trees, leaves, buffer):
     """
     first_node, starts = trees.first_node, samples.starts
     listed, sizes, leaf_rows = leaves.listed, leaves.sizes, leaves.rows
-    at_node, at_subset, at_leaf, at_row = 0, 0, 0, 0
+    at_node, at_subset = np.int64(0), np.int64(0)
+    at_leaf, at_row = 0, 0
     for k in range(leaves.n_nodes.shape[0]):
         nodes = trees.nodes[first_node[k] : first_node[k + 1]]
         subsets = trees.subsets[trees.first_subset[k] : trees.first_subset[k + 1]]
@@ -152,7 +153,8 @@ def sort_into_leaves(codes, categorical, ranks, nodes, subsets, buffer):
         if split == LEAF:
             continue
         begin, end = nodes[node, BEGIN], nodes[node, END]
-        rule = SplitRule(split, nodes[node, CODE], nodes[node, MISSING_LEFT] != 0)
+        code = np.int64(nodes[node, CODE])
+        rule = SplitRule(np.int64(split), code, nodes[node, MISSING_LEFT] != 0)
         n_left = partition(codes[split], ranks[begin:end], rule, categorical, subsets, buffer)
         nodes[left, BEGIN], nodes[left + 1, BEGIN] = begin, begin + n_left
         nodes[left, END], nodes[left + 1, END] = begin + n_left, end

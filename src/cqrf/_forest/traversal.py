@@ -82,8 +82,8 @@ def _find_leaves(queries, nodes, in_bag, pairs, leaves):
                 is_left = goes_left(
                     nodes.categorical,
                     queries[q, column],
-                    column,
-                    code[node],
+                    np.int64(split),
+                    np.int64(code[node]),
                     missing_left[node],
                     subsets,
                 )

@@ -59,7 +59,8 @@ def label_censored_quantile(criterion, rows, here, work):
         return False, 0.0
     mass = weigh_rows(rows.weight, here, labels, at_risk)
     remove_not_entered(rows.first_at_risk, here, labels, at_risk, work.value, work.absent)
-    reached = cut_curve(rows, here, levels, work)
+    # Of one type from the start, so that what it is passed to is compiled once.
+    reached = np.int64(cut_curve(rows, here, levels, work))
     direction[0] = 0.0
     for k in range(n_levels):
         direction[k + 1] = 0.0
