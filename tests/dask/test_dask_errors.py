@@ -42,14 +42,14 @@ def test_plain_tables(client, table):
     refused(
         X, y, "X is a pandas DataFrame, not a Dask .* fit CensoredQuantileForest", kind=TypeError
     )
-    refused(as_dask(X, EVEN), y, "y is a ndarray; beside a Dask X", kind=TypeError)
+    refused(as_dask(X, EVEN), y, "y is a ndarray; with a Dask X", kind=TypeError)
     refused(as_dask(X, EVEN), None, "requires y")
     refused(da.zeros(5), da.zeros(5), "X has 1 dimensions")
 
 
 def test_partitions_that_cannot_be_matched(client, table):
     X, y = table
-    match = "y has 7 partitions but X has 4, and where they are cut is not known"
+    match = "y has 7 partitions but X has 4, and their divisions are not known"
     refused(as_dask(X, EVEN), as_dask(as_frame(y), UNEVEN), match)
     weight = as_dask(pd.Series(np.ones(1200)), UNEVEN)
     refused(as_dask(X, EVEN), as_dask(y, EVEN), "sample_weight has 7 partitions", weight)

@@ -13,10 +13,9 @@ from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf._forest import binning
-from cqrf._forest.sampling import draw_for_tree
-from cqrf._forest.training import in_bag_bits
+from cqrf._forest.sampling import derive_tree_keys, draw_subsamples, in_bag_bits
 from cqrf.dask import DaskCensoredQuantileForest, fitting
-from cqrf.dask.growing import Batch, Drawing, draw_units
+from cqrf.dask.growing import TreeBatch, UnitSampling, draw_units
 from cqrf.report.subject import read_subject
 from support.dask_tables import (
     EVEN,
@@ -151,7 +150,7 @@ def test_bins_come_from_the_rows_that_the_local_forest_takes(client, table, monk
 
 @pytest.mark.parametrize("censoring", ["right", "left"])
 def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_KEPT_ROWS", 1000)
+    monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     X, y = table[0], table[1].copy()
     weight = np.linspace(1, 2, 1200)
     weight[-1] = 0.0
@@ -174,13 +173,13 @@ def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, m
 
 
 def test_all_rows_stay_where_the_censoring_survival_needs_them(client, table, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_KEPT_ROWS", 1000)
+    monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     local, on_dask = fit_both(*table, censoring_survival="km")
     assert_same_model(local.model_, on_dask.model_)
 
 
 def test_a_forest_of_a_long_table_is_saved_and_loaded(client, table, monkeypatch, tmp_path):
-    monkeypatch.setattr(fitting, "MOST_KEPT_ROWS", 1000)
+    monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     X, y = table
     _, on_dask = fit_both(X, y, max_samples=40)
     plain = on_dask.to_local()
@@ -217,12 +216,14 @@ def test_columns_of_objects_are_what_the_whole_column_would_be(client):
 @pytest.mark.parametrize("bag_size", [1, 3])
 @pytest.mark.parametrize("honest", [False, True])
 def test_units_are_drawn_as_everywhere(bootstrap, bag_size, honest):
-    drawing = Drawing(7, 50, 20, bootstrap, honest, bag_size)
-    for tree, (units, draws) in enumerate(draw_units(Batch(drawing, 2, 6)), start=2):
-        dense = draw_for_tree(np.uint64(7), tree, 50, 20, bootstrap, honest, bag_size)
-        assert np.array_equal(units, np.flatnonzero(dense))
-        assert np.array_equal(draws, dense[units])
+    on_dask = UnitSampling(7, 50, 20, bootstrap, honest, bag_size)
+    local = on_dask.sampling._replace(unit_of_row=np.arange(50, dtype=np.int32))
+    samples = draw_subsamples(local, derive_tree_keys(local, 7, 2, 6))
+    parts = iter(np.split(samples.ranks, samples.starts[1:-1]))
+    for units, draws in draw_units(TreeBatch(on_dask, 2, 6)):
         assert draws.dtype == np.int32
+        for sign in (1, -1):  # rows that choose splits, rows that fill leaves
+            assert np.array_equal(np.repeat(units, np.maximum(sign * draws, 0)), next(parts))
 
 
 def test_batches_fit_into_the_memory_of_workers():
@@ -236,14 +237,15 @@ def test_batches_fit_into_the_memory_of_workers():
 
     small = {"nthreads": 2, "memory_limit": 3_200_000}
     large = {"nthreads": 1, "memory_limit": 10**9}
-    assert fitting.choose_batch(Told(large), 10_000, 400, 4) == (1, 100)
-    assert fitting.choose_batch(Told(large, small), 10_000, 400, 4) == (3, 10)
-    assert fitting.choose_batch(Told(small), 10**9, 400, 4) == (2, 1)
-    assert fitting.choose_batch(Told({"nthreads": 2, "memory_limit": 0}), 10**9, 400, 4) == (2, 50)
-    assert fitting.choose_batch(Told(), 10**9, 3, 4) == (1, 1)
+    assert fitting.choose_batch_size(Told(large), 10_000, 400, 4) == (1, 100)
+    assert fitting.choose_batch_size(Told(large, small), 10_000, 400, 4) == (3, 10)
+    assert fitting.choose_batch_size(Told(small), 10**9, 400, 4) == (2, 1)
+    unlimited = {"nthreads": 2, "memory_limit": 0}
+    assert fitting.choose_batch_size(Told(unlimited), 10**9, 400, 4) == (2, 50)
+    assert fitting.choose_batch_size(Told(), 10**9, 3, 4) == (1, 1)
     many = [large] * 100
-    assert fitting.choose_batch(Told(*many), 10_000, 400, 1) == (100, 1)
-    assert fitting.choose_batch(Told(*many), 10_000, 400, 1000) == (100, 20)
+    assert fitting.choose_batch_size(Told(*many), 10_000, 400, 1) == (100, 1)
+    assert fitting.choose_batch_size(Told(*many), 10_000, 400, 1000) == (100, 20)
 
 
 def test_nothing_is_left_on_the_cluster(client, table, capsys):

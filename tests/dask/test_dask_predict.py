@@ -116,7 +116,7 @@ def test_other_columns_are_refused_at_once(client, forests, table):
     ):
         with pytest.raises(ValueError, match=match):
             forest.predict(wrong)
-    with pytest.raises(TypeError, match=r"pandas DataFrame, not a Dask .* ask to_local"):
+    with pytest.raises(TypeError, match=r"pandas DataFrame, not a Dask .* predict with to_local"):
         forests[0].predict(table[0])
     with pytest.raises(ValueError, match="quantiles"):
         forests[1].predict(matrix, 2)
@@ -172,11 +172,11 @@ def test_a_large_forest_is_sent_once_and_outlives_its_worker():
         lazy = forest.predict(da.from_array(X[:60], chunks=(20, 2)), unidentified="clip")
         expected = plain.predict(X[:60], unidentified="clip")
         assert np.array_equal(lazy.compute(), expected)
-        key = forest._sent[1].key
+        key = forest._sent_forest[1].key
         (pid,) = client.run(os.getpid).values()
         os.kill(pid, signal.SIGKILL)
         assert np.array_equal(lazy.compute(), expected)
         forest.predict(da.from_array(X[:60], chunks=(20, 2)))
-        assert forest._sent[1].key == key
+        assert forest._sent_forest[1].key == key
         del lazy, forest
         assert wait_for_none(client) == []

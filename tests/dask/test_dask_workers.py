@@ -12,7 +12,7 @@ from distributed.client import FutureCancelledError
 from cqrf import CensoredQuantileForest
 from cqrf._forest import binning
 from cqrf.dask import DaskCensoredQuantileForest, fitting
-from cqrf.dask.errands import Errands
+from cqrf.dask.tasks import ClusterTasks
 from support.dask_tables import EVEN, as_dask, assert_same_model, start_cluster, wait_for_none
 
 SETTINGS = {"n_estimators": 30, "random_state": 0, "verbose": 1}
@@ -74,7 +74,7 @@ def test_errors_of_dask_say_what_to_do():
         (KilledWorker("key", None, 3), "smaller partitions"),
         (FutureCancelledError("key", "lost dependencies"), "read it from files"),
     ):
-        with pytest.raises(type(error)) as caught, Errands(None):
+        with pytest.raises(type(error)) as caught, ClusterTasks(None):
             raise error
         assert any(match in note for note in caught.value.__notes__)
 

@@ -23,7 +23,7 @@ def only_elsewhere(monkeypatch):
     thread_map = threads.thread_map
 
     def refuse(function, *rest):
-        assert function.__name__ != "grow_trees"
+        assert function.__name__ != "grow_batch"
         return thread_map(function, *rest)
 
     monkeypatch.setattr(threads, "thread_map", refuse)

@@ -10,7 +10,7 @@ import pandas as pd
 from dask.delayed import delayed
 from distributed import LocalCluster
 
-from cqrf._forest.training import Forest
+from cqrf._forest.spec import Forest
 
 EVEN = [300, 300, 300, 300]
 UNEVEN = [0, 700, 0, 0, 1, 499, 0]  # with empty partitions, and one of a single row

@@ -1,17 +1,18 @@
-"""Dask: the forest of a table that no single machine holds.
+"""Dask: fit and predict on tables that are larger than the memory of one machine.
 
-``fit`` takes Dask DataFrames or Arrays, ``predict`` and its siblings are lazy, and ``to_local``
-gives the plain forest. A tree needs only the rows it draws, so it is grown from these alone,
-wherever there is room: the forest is the one that the same rows in one process would give.
+``fit`` takes Dask DataFrames or Arrays. ``predict`` and the other prediction methods are lazy.
+``to_local`` returns the plain forest. A tree needs only the rows of its subsample, so these rows
+are collected in one task and the tree is grown there. The forest is bit for bit the one that the
+same rows would give in one process.
 
 ==================  =================================================================
-``partitions.py``   X, y, weights and groups, partition by partition
-``reading.py``      what a worker does with a partition: read it, sample it, bin it
-``growing.py``      what a worker does for some trees: draw their rows, grow them
-``errands.py``      tasks sent to the cluster, by name, and called off if need be
-``preparing.py``    the stages of a fit before the first tree, from the client's side
-``fitting.py``      the trees, and the model of them
-``predicting.py``   a forest asked partition by partition
+``partitions.py``   X, y, weights and groups, aligned partition by partition
+``reading.py``      worker side: read, check, sample and bin one partition
+``growing.py``      worker side: select the subsamples of some trees, grow the trees
+``tasks.py``        submit named tasks to the cluster, release them on failure
+``preparing.py``    client side: all stages of a fit before the first tree
+``fitting.py``      client side: grow the trees, assemble the model
+``predicting.py``   predict partition by partition
 ``estimator.py``    ``DaskCensoredQuantileForest``
 ==================  =================================================================
 """

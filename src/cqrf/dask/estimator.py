@@ -1,4 +1,4 @@
-"""The estimator: a forest that is fitted to, and asked about, tables on a cluster."""
+"""The estimator: fit and predict on tables on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cqrf._model.skill import compute_skill
 from cqrf._runtime.arguments import exactly, read_choice, read_floats
 from cqrf._survival.quantiles import interval_levels, read_levels
 from cqrf.dask.fitting import fit_on_cluster
-from cqrf.dask.partitions import pair_partitions
-from cqrf.dask.predicting import ask, send_forest
-from cqrf.dask.reading import Guide
+from cqrf.dask.partitions import align_partitions
+from cqrf.dask.predicting import Call, predict_lazily, send_forest
+from cqrf.dask.reading import ReadingContext
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.metrics.metric import SCORE_QUANTILES
 
@@ -32,19 +32,19 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
     """Forest that predicts quantiles of censored times, for tables on a Dask cluster.
 
     It is, bit for bit, the :class:`~cqrf.CensoredQuantileForest` of the same rows in the same
-    order, whatever the partitions and the workers. Only the features of its training rows stay
-    where they are: it has no out-of-bag predictions. Of a table above 20 million rows, with
-    ``censoring_survival="beran"``, only the rows that are in leaves are kept: the columns of
-    ``to_local().weights(X)`` are then these, as are the rows of the curve that ``score`` compares
-    with.
+    order, for any partitions and workers. It does not keep the features of the training rows, so
+    it has no out-of-bag predictions. For a table above 20 million rows and with
+    ``censoring_survival="beran"`` it keeps the targets of only those rows that are in leaves:
+    these rows are then the columns of ``to_local().weights(X)`` and determine the Kaplan-Meier
+    baseline of ``score``.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        Where to work; the current client by default. It is not copied with the estimator.
+        The client to use; by default the current one. It is not pickled with the estimator.
     **settings
-        Those of :class:`~cqrf.CensoredQuantileForest`. ``n_jobs`` means nothing here: every
-        thread of the cluster takes part.
+        Parameters of :class:`~cqrf.CensoredQuantileForest`. ``n_jobs`` has no effect: every
+        thread of the cluster is used.
 
     Attributes
     ----------
@@ -73,17 +73,17 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> DaskCensoredQuantileForest:
-        """Grow the forest.
+        """Fit the forest.
 
         Parameters
         ----------
         X : Dask DataFrame or Array of shape (n, n_features)
-            Its partitions are read three times and never held: ``persist`` it if reading is slow
-            and there is room. Partitions may be empty.
+            Its partitions are read three times and not held in memory: ``persist`` X if reading
+            is slow and the cluster has the memory. Partitions may be empty.
         y : Dask DataFrame, Series or Array
             A DataFrame with the columns time and event (and entry); an Array of what
             :func:`~cqrf.censored` returns, or of two columns (time, event); or one column of
-            times that are all events. Cut as X is, or with known divisions or chunks.
+            times that are all events. Split as X is, or with known divisions or chunks.
         sample_weight, groups : Dask Series or Array of shape (n,), optional
             As in :class:`~cqrf.CensoredQuantileForest`.
 
@@ -92,7 +92,7 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         self
             Unchanged if anything fails.
         """
-        partitions = pair_partitions(X, y, sample_weight, groups)
+        partitions = align_partitions(X, y, sample_weight, groups)
         local = self._local()
         meta, names = X._meta, None
         if hasattr(meta, "columns"):
@@ -100,22 +100,21 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         else:
             meta = np.empty((0, X.shape[1]))
         validate_data(local, meta, skip_check_array=True, reset=True)
-        plan = read_settings(local, local.n_features_in_, draw_seed(local.random_state))
+        settings = read_settings(local, local.n_features_in_, draw_seed(local.random_state))
         model = fit_on_cluster(
             self._find_client(),
             partitions,
-            plan,
-            plan.solver,
-            Guide(local, names),
+            settings,
+            ReadingContext(local, names),
             bool(self.verbose),
         )
         copy_feature_names(local, self)
-        self.__dict__.pop("_sent", None)
+        self.__dict__.pop("_sent_forest", None)
         self.model_ = model
         return self
 
     def to_local(self) -> CensoredQuantileForest:
-        """The plain forest: it predicts without Dask, and saves, loads and serves as any other."""
+        """The fitted :class:`~cqrf.CensoredQuantileForest`, which does not need Dask."""
         check_is_fitted(self)
         local = self._local()
         copy_feature_names(self, local)
@@ -124,7 +123,7 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the gain of all splits of all trees; they sum to 1."""
+        """Share of each feature in the total gain of all splits; the shares sum to 1."""
         return self.to_local().feature_importances_
 
     def predict(
@@ -132,9 +131,9 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
     ) -> Any:
         """Quantiles of the latent time at each row of X, lazily.
 
-        As :meth:`cqrf.CensoredQuantileForest.predict`, with the partitions and the index of X:
-        an Array for an Array; for a DataFrame a Series, or a DataFrame with columns such as q0.5
-        for a sequence of levels.
+        As :meth:`cqrf.CensoredQuantileForest.predict`, with the partitions and the index of X.
+        An Array gives an Array. A DataFrame gives a Series, or, for a sequence of levels, a
+        DataFrame with columns such as q0.5.
         """
         levels, is_scalar = read_levels(quantiles)
         names = [f"q{exactly(level)}" for level in levels]
@@ -142,43 +141,43 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
             "quantiles": quantiles,
             "unidentified": read_choice("unidentified", unidentified, ("inf", "clip", "nan")),
         }
-        return self._ask(X, "predict", arguments, names[0] if is_scalar else names)
+        return self._predict_lazily(X, "predict", arguments, names[0] if is_scalar else names)
 
     def predict_interval(self, X: Any, coverage: float = 0.95, *, unidentified: str = "inf") -> Any:
         """Interval between quantiles, lazily; columns lower and upper."""
         interval_levels(coverage)
         read_choice("unidentified", unidentified, ("inf", "clip", "nan"))
         arguments = {"coverage": coverage, "unidentified": unidentified}
-        return self._ask(X, "predict_interval", arguments, ["lower", "upper"])
+        return self._predict_lazily(X, "predict_interval", arguments, ["lower", "upper"])
 
     def predict_survival(self, X: Any, times: ArrayLike) -> Any:
         """Survival P(T > t | x) at given times, lazily; columns such as survival365."""
-        return self._ask_at_times(X, "predict_survival", times, "survival")
+        return self._predict_at_times(X, "predict_survival", times, "survival")
 
     def predict_censoring(self, X: Any, times: ArrayLike) -> Any:
         """Survival P(C > t | x) of the censoring time, lazily; columns such as censoring365."""
-        return self._ask_at_times(X, "predict_censoring", times, "censoring")
+        return self._predict_at_times(X, "predict_censoring", times, "censoring")
 
     def survival_standard_error(self, X: Any, times: ArrayLike) -> Any:
         """Standard error of the survival curve, lazily; columns such as error365."""
-        return self._ask_at_times(X, "survival_standard_error", times, "error")
+        return self._predict_at_times(X, "survival_standard_error", times, "error")
 
     def predict_mean(self, X: Any, horizon: float | None = None) -> Any:
         """Restricted mean, lazily."""
-        return self._ask(X, "predict_mean", {"horizon": horizon}, "mean")
+        return self._predict_lazily(X, "predict_mean", {"horizon": horizon}, "mean")
 
     def max_quantile(self, X: Any) -> Any:
-        """Largest level that can be estimated at each row of X, lazily."""
-        return self._ask(X, "max_quantile", {}, "max_quantile")
+        """Largest identifiable quantile level at each row of X, lazily."""
+        return self._predict_lazily(X, "max_quantile", {}, "max_quantile")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Skill over the Kaplan-Meier curve, computed at once.
+        """Skill over the Kaplan-Meier curve, computed immediately.
 
-        As :meth:`cqrf.CensoredQuantileForest.score`: three quantiles of each row, and y, come to
-        the client.
+        As :meth:`cqrf.CensoredQuantileForest.score`: three quantiles of each row, and y, are
+        sent to the client.
         """
         predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
-        # One at a time: Dask does not like frames and arrays in one computation.
+        # One at a time: Dask fails on frames and arrays in one computation.
         (predicted,), (y,), (weight,) = compute(predicted), compute(y), compute(sample_weight)
         return compute_skill(
             self.model_, np.asarray(predicted), read_target(y), sample_weight=weight
@@ -188,34 +187,37 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         return type(self)(client=self.client, **clone(self._local()).get_params())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "client": None, "_sent": None}
+        return {**super().__getstate__(), "client": None, "_sent_forest": None}
 
     def _local(self) -> CensoredQuantileForest:
-        """A plain forest of the same settings, not fitted."""
+        """An unfitted plain forest with the same parameters."""
         settings = self.get_params(deep=False)
         settings.pop("client")
         return CensoredQuantileForest(**settings)
 
-    def _ask(self, X: Any, method: str, arguments: dict[str, Any], names: str | list[str]) -> Any:
+    def _predict_lazily(
+        self, X: Any, method: str, arguments: dict[str, Any], names: str | list[str]
+    ) -> Any:
         check_is_fitted(self)
         forest = self.to_local().set_params(n_jobs=1)
-        return ask(forest, self._node(forest), X, method, arguments, names)
+        return predict_lazily(forest, self._forest_node(forest), X, Call(method, arguments, names))
 
-    def _ask_at_times(self, X: Any, method: str, times: ArrayLike, name: str) -> Any:
+    def _predict_at_times(self, X: Any, method: str, times: ArrayLike, name: str) -> Any:
         if times is None:
             raise ValueError(f"{method} on Dask needs times; to_local() gives whole curves.")
-        at = np.atleast_1d(read_floats("times", times))
-        return self._ask(X, method, {"times": at}, [f"{name}{exactly(time)}" for time in at])
+        times = np.atleast_1d(read_floats("times", times))
+        names = [f"{name}{exactly(time)}" for time in times]
+        return self._predict_lazily(X, method, {"times": times}, names)
 
-    def _node(self, forest: CensoredQuantileForest) -> Delayed:
-        """The forest as one node of a graph, which no partition holds a copy of."""
+    def _forest_node(self, forest: CensoredQuantileForest) -> Delayed:
+        """The forest as one node of Dask's graph, shared by all partitions."""
         client = self.client or _current_client()
-        if client is None:  # another of Dask's schedulers, in this process
+        if client is None:  # one of Dask's schedulers within this process
             return delayed(forest, traverse=False)
-        how = client, self.censoring_survival, self.n_neighbors, self.solver
-        sent: tuple[Any, Future] | None = self.__dict__.get("_sent")
-        if sent is None or sent[0] != how or sent[1].status in ("cancelled", "error"):
-            sent = self._sent = (how, send_forest(forest, client))
+        key = client, self.censoring_survival, self.n_neighbors, self.solver
+        sent: tuple[Any, Future] | None = self.__dict__.get("_sent_forest")
+        if sent is None or sent[0] != key or sent[1].status in ("cancelled", "error"):
+            sent = self._sent_forest = (key, send_forest(forest, client))
         return delayed(sent[1])
 
     def _find_client(self) -> Client:
@@ -226,7 +228,7 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
                 "client= to DaskCensoredQuantileForest."
             )
         if client.asynchronous:
-            raise ValueError("client is asynchronous: pass one that is not.")
+            raise ValueError("client is asynchronous: pass a synchronous one.")
         return client
 
 
@@ -238,7 +240,7 @@ def _current_client() -> Client | None:
 
 
 def _declare_settings() -> None:
-    """Let scikit-learn and ``help`` see the plain forest's settings as parameters of this one."""
+    """Give ``__init__`` the parameters of the plain forest, for scikit-learn and ``help``."""
     own = inspect.signature(DaskCensoredQuantileForest.__init__).parameters
     settings = inspect.signature(CensoredQuantileForest.__init__).parameters
     declared = [*settings.values(), own["client"]]

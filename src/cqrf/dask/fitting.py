@@ -1,9 +1,8 @@
-"""Fitting: a forest from a table on a cluster, as the client sees it.
+"""Fitting: grow a forest on a cluster, as the client runs it.
 
-After what :mod:`cqrf.dask.preparing` does, batch by batch, the rows of some trees meet and become
-these (``cqrf-draw``, ``cqrf-grow``). The trees come to the client, and with them the targets that
-predictions need (``cqrf-keep``). Whatever a worker that dies has held is computed again by Dask,
-from the partitions themselves.
+After :mod:`cqrf.dask.preparing`, each batch of trees collects its rows and is grown
+(``cqrf-draw``, ``cqrf-grow``). The trees come to the client, with the targets that predictions
+need (``cqrf-keep``). If a worker dies, Dask computes its results again from the partitions.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 
 from cqrf._forest.layout import join_trees
 from cqrf._forest.rows import Rows
-from cqrf._forest.spec import Sampling, Trees
-from cqrf._forest.training import scale_criterion
+from cqrf._forest.spec import Sampling
+from cqrf._forest.training import concatenate_batches, scale_criterion
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import rank_target
 from cqrf._input.units import Units
@@ -26,171 +25,194 @@ from cqrf._model.fitted import Model
 from cqrf._model.settings import Settings
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.equation import BERAN
-from cqrf._survival.quantiles import QuantileSolver
-from cqrf.dask.errands import Errands
 from cqrf.dask.growing import (
-    Batch,
-    Drawing,
-    Ground,
-    Grown,
-    draw_part,
+    GrownBatch,
+    GrowthSpec,
+    TreeBatch,
+    UnitSampling,
+    concatenate_distinct_rows,
     grow_batch,
-    join_distinct,
+    select_rows,
 )
-from cqrf.dask.partitions import Partitions
+from cqrf.dask.partitions import Partition
 from cqrf.dask.preparing import (
+    BinnedTable,
     Table,
     bin_partitions,
-    count_rows,
-    find_edges,
+    compute_edges,
+    find_positive_rows,
     number_units,
     read_partitions,
 )
-from cqrf.dask.reading import Counted, Guide, Kept, join_kept, keep_part
+from cqrf.dask.reading import (
+    PositiveRows,
+    ReadingContext,
+    TargetRows,
+    concatenate_rows,
+    take_all_rows,
+    take_last_row,
+)
+from cqrf.dask.tasks import ClusterTasks
 
-# A model keeps the targets of so many rows at most, unless its G needs all; of a longer table
-# only those that stand in a leaf.
-MOST_KEPT_ROWS = 20_000_000
-# Share of the memory of a worker's thread that the drawn rows of one batch may take: a few
-# batches are on their way at a time, and rows are there twice while they are put in order.
-BATCH_SHARE = 1 / 16
-BATCHES_PER_THREAD = 4  # so that no thread waits long for the last one
-# Unless there were more tasks then, one for each batch and partition, than a scheduler takes well.
-MOST_DRAW_TASKS = 20_000
-DRAWN_ROW_BYTES = 40  # beside its codes
+# The model keeps the targets of all rows up to this many, or if its estimate of G needs all. Of a
+# longer table it keeps only the rows that are in a leaf.
+MAX_KEPT_ROWS = 20_000_000
+# Share of the memory per worker thread that the rows of one batch may take: a few batches are
+# submitted at a time, and sorting the rows needs a second copy.
+BATCH_MEMORY_SHARE = 1 / 16
+BATCHES_PER_THREAD = 4  # so that threads finish at about the same time
+# There is one task per batch and partition; with more of them the scheduler becomes slow.
+MAX_DRAW_TASKS = 20_000
+BYTES_PER_ROW = 40  # of a subsample, without its codes
 
 
 def fit_on_cluster(
     client: Client,
-    partitions: Partitions,
-    plan: Settings,
-    solver: QuantileSolver,
-    guide: Guide,
+    partitions: list[Partition],
+    settings: Settings,
+    context: ReadingContext,
     verbose: bool,
 ) -> Model:
-    """Grow the forest of a table that lies on a cluster."""
-    with Errands(client) as errands:
-        table = read_partitions(errands, partitions, plan, guide)
-        solver.check_neighbors(table.n_rows)
-        counted = count_rows(errands, table)
-        edges = find_edges(errands, table, counted, plan)
-        n_units, units = number_units(counted)
-        unit = "rows" if counted[0].labels is None else "groups"
-        sampling = plan.sample(Units(np.empty(0, np.int32), n_units, unit))
-        binned = bin_partitions(errands, table, edges, units)
-        keep_all = table.n_rows <= MOST_KEPT_ROWS or solver.method != BERAN
-        batches = grow_trees(errands, table, counted, binned, sampling, plan, not keep_all, verbose)
-        kept = keep_rows(errands, counted, binned, batches, plan.censoring, keep_all)
-        found_edges = edges.result()
-    return join_model(table, plan, sampling, found_edges, batches, kept)
+    """Fit the model of a table that lies on a cluster."""
+    with ClusterTasks(client) as tasks:
+        table = read_partitions(tasks, partitions, settings, context)
+        settings.solver.check_neighbors(table.n_rows)
+        positive_rows = find_positive_rows(tasks, table)
+        edges = compute_edges(tasks, table, positive_rows, settings)
+        n_units, units = number_units(positive_rows)
+        unit_name = "rows" if positive_rows[0].groups is None else "groups"
+        sampling = settings.sample(Units(np.empty(0, np.int32), n_units, unit_name))
+        binned = BinnedTable(table, positive_rows, bin_partitions(tasks, table, edges, units))
+        keep_all = table.n_rows <= MAX_KEPT_ROWS or settings.solver.method != BERAN
+        batches = grow_trees(
+            tasks, binned, sampling, settings, return_rows=not keep_all, verbose=verbose
+        )
+        if keep_all:
+            kept = fetch_all_rows(tasks, binned.partitions)
+        else:
+            kept = fetch_leaf_rows(tasks, binned, batches, settings.censoring)
+        fetched_edges = edges.result()
+    return assemble_model(table, settings, sampling, fetched_edges, batches, kept)
 
 
 def grow_trees(
-    errands: Errands,
-    table: Table,
-    counted: list[Counted],
-    binned: list[Future],
+    tasks: ClusterTasks,
+    binned: BinnedTable,
     sampling: Sampling,
-    plan: Settings,
-    bring_rows: bool,
+    settings: Settings,
+    *,
+    return_rows: bool,
     verbose: bool,
-) -> list[Grown]:
-    """All trees, in batches, in their order."""
-    summaries = [part.summary for part in table.parts]
-    furthest = max(max(abs(p.first_time), abs(p.last_time)) for p in counted if p.n_rows)
-    ground = Ground(
-        scale_criterion(plan.growing, furthest),
-        table.columns.categorical,
-        plan.censoring,
-        are_late=max(part.last_entry for part in summaries)
-        >= min(part.first_time for part in summaries),
-    )
-    drawing = Drawing(plan.seed, *sampling[1:])
+) -> list[GrownBatch]:
+    """Grow all trees in batches, and return the batches in order."""
+    table = binned.table
+    spec = make_growth_spec(binned, settings)
     rows_per_tree = sampling.size * table.n_rows / sampling.n_units
-    bytes_per_tree = rows_per_tree * (len(table.columns.kinds) + DRAWN_ROW_BYTES)
-    n_threads, size = choose_batch(errands.client, bytes_per_tree, plan.n_trees, len(binned))
-    batches = [
-        Batch(drawing, first, min(first + size, plan.n_trees))
-        for first in range(0, plan.n_trees, size)
-    ]
-    tasks = (
-        errands.task(
-            "grow",
-            batch.first,
-            grow_batch,
-            [
-                errands.task("draw", (batch.first, i), draw_part, part, batch)
-                for i, part in enumerate(binned)
-            ],
-            *(batch, ground, bring_rows),
-        )
-        for batch in batches
+    bytes_per_tree = rows_per_tree * (len(table.columns.kinds) + BYTES_PER_ROW)
+    n_parts = len(binned.partitions)
+    n_threads, size = choose_batch_size(tasks.client, bytes_per_tree, settings.n_trees, n_parts)
+    unit_sampling = UnitSampling(
+        seed=settings.seed,
+        n_units=sampling.n_units,
+        size=sampling.size,
+        bootstrap=sampling.bootstrap,
+        honest=sampling.honest,
+        bag_size=sampling.bag_size,
     )
-    done: Any = errands.run_few_ahead(tasks, n_threads)
+    batches = [
+        TreeBatch(unit_sampling, first, min(first + size, settings.n_trees))
+        for first in range(0, settings.n_trees, size)
+    ]
+
+    def make_task(batch: TreeBatch) -> Any:
+        rows = [
+            tasks.task("draw", (batch.first, i), select_rows, partition, batch)
+            for i, partition in enumerate(binned.partitions)
+        ]
+        return tasks.task("grow", batch.first, grow_batch, rows, batch, spec, return_rows)
+
+    results: Any = tasks.run_bounded(map(make_task, batches), n_threads)
     if verbose:
-        done = show_progress(done, len(batches), plan.n_trees)
-    grown: dict[int, Grown] = {key[1]: result for key, result in done}
+        results = show_progress(results, len(batches), settings.n_trees)
+    grown: dict[int, GrownBatch] = {key[1]: result for key, result in results}
     return [grown[batch.first] for batch in batches]
 
 
-def choose_batch(
+def make_growth_spec(binned: BinnedTable, settings: Settings) -> GrowthSpec:
+    """How the trees of this table are grown."""
+    summaries = [part.summary for part in binned.table.parts]
+    largest_time = max(
+        max(abs(part.first_time), abs(part.last_time))
+        for part in binned.positive_rows
+        if part.n_rows
+    )
+    last_entry = max(summary.last_entry for summary in summaries)
+    return GrowthSpec(
+        scale_criterion(settings.growing, largest_time),
+        binned.table.columns.categorical,
+        settings.censoring,
+        has_late_entry=last_entry >= min(summary.first_time for summary in summaries),
+    )
+
+
+def choose_batch_size(
     client: Client, bytes_per_tree: float, n_trees: int, n_parts: int
 ) -> tuple[int, int]:
-    """Threads of the cluster, and trees of a batch whose rows are small beside their memory."""
+    """Number of threads of the cluster, and number of trees per batch that fits its memory."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     n_threads = max(1, sum(worker["nthreads"] for worker in workers))
     limits = [w["memory_limit"] / w["nthreads"] for w in workers if w["memory_limit"]]
-    fitting = min(limits) * BATCH_SHARE / bytes_per_tree if limits else n_trees
-    even = n_trees / (BATCHES_PER_THREAD * n_threads)
-    few_tasks = math.ceil(n_trees * n_parts / MOST_DRAW_TASKS)
-    return n_threads, max(1, int(min(fitting, max(even, few_tasks))))
+    by_memory = min(limits) * BATCH_MEMORY_SHARE / bytes_per_tree if limits else n_trees
+    by_threads = n_trees / (BATCHES_PER_THREAD * n_threads)
+    by_tasks = math.ceil(n_trees * n_parts / MAX_DRAW_TASKS)
+    return n_threads, max(1, int(min(by_memory, max(by_threads, by_tasks))))
 
 
-def keep_rows(
-    errands: Errands,
-    counted: list[Counted],
-    binned: list[Future],
-    batches: list[Grown],
-    censoring: str,
-    keep_all: bool,
-) -> Kept:
-    """Rows that predictions need: all, or those in leaves and the last one that counts."""
+def fetch_all_rows(tasks: ClusterTasks, partitions: list[Future]) -> TargetRows:
+    """Targets of all rows of the table."""
+    return concatenate_rows(
+        tasks.run([tasks.task("keep", i, take_all_rows, part) for i, part in enumerate(partitions)])
+    )
 
-    def last(part: Counted) -> float:
+
+def fetch_leaf_rows(
+    tasks: ClusterTasks, binned: BinnedTable, batches: list[GrownBatch], censoring: str
+) -> TargetRows:
+    """Targets of the rows in leaves, and of the last row with positive weight.
+
+    The restricted mean ends at the time of that row by default.
+    """
+
+    def last_time(part: PositiveRows) -> float:
         return part.last_time if censoring == "right" else -part.first_time
 
-    if keep_all:
-        wanted = list(range(len(binned)))
-    else:
-        wanted = [int(np.argmax([last(part) for part in counted]))]
-    kept: list[Kept] = errands.run(
-        [errands.task("keep", i, keep_part, binned[i], not keep_all, censoring) for i in wanted]
-    )
+    i = int(np.argmax([last_time(part) for part in binned.positive_rows]))
+    last_row = tasks.run([tasks.task("keep", i, take_last_row, binned.partitions[i], censoring)])
     in_leaves = [batch.leaf_rows for batch in batches if batch.leaf_rows is not None]
-    return join_kept(kept) if keep_all else join_distinct(kept + in_leaves)
+    return concatenate_distinct_rows(last_row + in_leaves)
 
 
-def join_model(
+def assemble_model(
     table: Table,
-    plan: Settings,
+    settings: Settings,
     sampling: Sampling,
     edges: list[NDArray[np.float64]],
-    batches: list[Grown],
-    kept: Kept,
+    batches: list[GrownBatch],
+    kept: TargetRows,
 ) -> Model:
-    """The model of all trees and the rows that it keeps."""
-    ranked, order = rank_target(kept.target, plan.censoring)
-    rank_of_place = np.empty(len(order), np.int32)
-    rank_of_place[order] = np.arange(len(order), dtype=np.int32)
-    trees = Trees(*map(np.concatenate, zip(*(batch.trees for batch in batches), strict=True)))
-    place: NDArray[Any] = trees.leaf_rows
+    """The model from all trees and the targets that it keeps."""
+    ranked, order = rank_target(kept.target, settings.censoring)
+    rank_of_position = np.empty(len(order), np.int32)
+    rank_of_position[order] = np.arange(len(order), dtype=np.int32)
+    trees, gains = concatenate_batches((batch.trees, batch.gains) for batch in batches)
+    position: NDArray[Any] = trees.leaf_rows
     if len(order) < table.n_rows:
-        place = np.searchsorted(kept.row, place)
+        position = np.searchsorted(kept.row, position)
     categorical = table.columns.categorical
     forest = join_trees(
-        trees._replace(leaf_rows=rank_of_place[place]),
+        trees._replace(leaf_rows=rank_of_position[position]),
         categorical,
-        np.concatenate([batch.gains for batch in batches]).sum(axis=0),
+        gains.sum(axis=0),
     )
     rows = Rows(
         codes=np.empty((len(categorical), 0), np.uint8),
@@ -208,6 +230,6 @@ def join_model(
         entry=ranked.entry,
         order=order,
         sampling=sampling,
-        seed=plan.seed,
-        censoring=plan.censoring,
+        seed=settings.seed,
+        censoring=settings.censoring,
     )

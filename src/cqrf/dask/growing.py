@@ -1,7 +1,7 @@
-"""Growing: what a worker does for some trees, a batch of them.
+"""Growing: what a worker does for a batch of trees.
 
-Which units a tree draws hangs on the seed and the tree alone, so every partition finds for itself
-which of its rows are wanted. The rows of a tree then meet in one task and are grown into it.
+The subsample of a tree depends on (seed, tree) alone. So every partition finds by itself which of
+its rows are in the subsample, and one task collects them and grows the tree.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from cqrf._forest.rows import Rows
 from cqrf._forest.sampling import growth_seed, subsample_units
 from cqrf._forest.spec import Growing, Sampling, Subsamples, Trees
-from cqrf._forest.training import grow_from
+from cqrf._forest.training import concatenate_batches, grow_from
 from cqrf._input.target import oriented, time_order
-from cqrf.dask.reading import Binned, Kept, join_kept
+from cqrf.dask.reading import BinnedPartition, TargetRows, concatenate_rows
 
 
-class Drawing(NamedTuple):
-    """How trees draw units; the fields of :class:`cqrf._forest.training.Sampling` without its rows."""
+class UnitSampling(NamedTuple):
+    """How trees draw units: the forest's seed, and ``Sampling`` without its array of rows.
+
+    It is hashable, so that the units of a batch are drawn once per worker.
+    """
 
     seed: int
     n_units: int
@@ -30,139 +33,167 @@ class Drawing(NamedTuple):
     honest: bool
     bag_size: int
 
+    @property
+    def sampling(self) -> Sampling:
+        """The same without the seed, for a process that has no rows."""
+        return Sampling(
+            unit_of_row=np.empty(0, np.int32),
+            n_units=self.n_units,
+            size=self.size,
+            bootstrap=self.bootstrap,
+            honest=self.honest,
+            bag_size=self.bag_size,
+        )
 
-class Batch(NamedTuple):
-    """Trees ``first`` to ``end - 1``."""
 
-    drawing: Drawing
+class TreeBatch(NamedTuple):
+    """Trees ``first`` to ``end - 1`` of the forest."""
+
+    sampling: UnitSampling
     first: int
     end: int
 
 
-class Ground(NamedTuple):
-    """What trees are grown by, beside their rows.
+class GrowthSpec(NamedTuple):
+    """How to grow a tree from its rows.
 
-    ``are_late`` says whether any row of the table enters after its first time.
+    ``has_late_entry`` says whether any row of the table enters after its first time.
     """
 
     growing: Growing
     categorical: NDArray[np.bool_]
     censoring: str
-    are_late: bool
+    has_late_entry: bool
 
 
-class Drawn(NamedTuple):
-    """Rows of a partition that the trees of a batch have drawn, tree by tree.
+class TreeRows(NamedTuple):
+    """Rows in the subsample of one tree.
 
-    ``draws`` is positive for rows that choose splits, negative for those that fill leaves.
+    ``draws`` has how often each is drawn: positive for rows that choose splits, negative for rows
+    that only fill leaves (honest trees).
     """
 
-    n_rows: NDArray[np.int64]
-    rows: Kept
+    rows: TargetRows
     codes: NDArray[np.uint8]
     draws: NDArray[np.int32]
 
+    def take(self, positions: NDArray[Any]) -> TreeRows:
+        """The rows at these positions."""
+        return TreeRows(self.rows.take(positions), self.codes[positions], self.draws[positions])
 
-class Grown(NamedTuple):
-    """Some trees, their leaves by row of the whole table, their gains, and these rows if asked."""
+
+class BatchRows(NamedTuple):
+    """Rows of one partition in the subsamples of a batch: those of tree k end at ``ends[k]``."""
+
+    ends: NDArray[np.int64]
+    rows: TreeRows
+
+    def of_tree(self, k: int) -> TreeRows:
+        """Rows in the subsample of the k-th tree of the batch."""
+        return self.rows.take(np.arange(self.ends[k - 1] if k else 0, self.ends[k]))
+
+
+class GrownBatch(NamedTuple):
+    """The trees of a batch, with rows of the whole table in their leaves.
+
+    ``gains`` has shape (n_trees, n_features). ``leaf_rows`` are the rows of all leaves, or None.
+    """
 
     trees: Trees
     gains: NDArray[np.float64]
-    leaf_rows: Kept | None
+    leaf_rows: TargetRows | None
 
 
 @lru_cache(maxsize=2)
-def draw_units(batch: Batch) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
-    """Units that each tree draws, ascending, and how often: one answer for many partitions."""
-    return [_draw_for_tree(batch.drawing, tree) for tree in range(batch.first, batch.end)]
+def draw_units(batch: TreeBatch) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """Units that each tree of a batch draws, ascending, and their draws (see ``TreeRows``)."""
+    sampling, seed = batch.sampling.sampling, batch.sampling.seed
+    return [subsample_units(sampling, seed, tree) for tree in range(batch.first, batch.end)]
 
 
-def _draw_for_tree(drawing: Drawing, tree: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    sampling = Sampling(np.empty(0, np.int32), *drawing[1:])
-    return subsample_units(sampling, drawing.seed, tree)
-
-
-def draw_part(part: Binned, batch: Batch) -> Drawn:
-    """The rows of a partition that the trees of a batch have drawn."""
-    found = [_find_rows(part, units, draws) for units, draws in draw_units(batch)]
-    rows = np.concatenate([rows for rows, _ in found])
-    return Drawn(
-        n_rows=np.array([len(rows) for rows, _ in found]),
-        rows=part.take(rows),
-        codes=part.codes[rows],
-        draws=np.concatenate([draws for _, draws in found]),
+def select_rows(partition: BinnedPartition, batch: TreeBatch) -> BatchRows:
+    """Rows of a partition in the subsamples of a batch."""
+    selected = [_rows_of_units(partition, units, draws) for units, draws in draw_units(batch)]
+    rows = np.concatenate([rows for rows, _ in selected])
+    draws = np.concatenate([draws for _, draws in selected])
+    return BatchRows(
+        ends=np.cumsum([len(rows) for rows, _ in selected]),
+        rows=TreeRows(partition.take(rows), partition.codes[rows], draws),
     )
 
 
-def _find_rows(
-    part: Binned, units: NDArray[np.int64], draws: NDArray[np.int32]
+def _rows_of_units(
+    partition: BinnedPartition, units: NDArray[np.int64], draws: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Rows of the units that are here, ascending, and how often each is drawn."""
-    if len(part.unit) == 0:
-        return part.row_of_unit, np.empty(0, np.int32)
-    here = slice(*np.searchsorted(units, (part.unit[0], np.int64(part.unit[-1]) + 1)))
+    """Rows of this partition that belong to the units, ascending, and their draws."""
+    if len(partition.unit) == 0:
+        return partition.row_of_unit, np.empty(0, np.int32)
+    first_unit, last_unit = partition.unit[0], np.int64(partition.unit[-1])
+    here = slice(*np.searchsorted(units, (first_unit, last_unit + 1)))
     wanted = units[here].astype(np.int32)
-    begin = np.searchsorted(part.unit, wanted)
-    size = np.searchsorted(part.unit, wanted, side="right") - begin
+    begin = np.searchsorted(partition.unit, wanted)
+    size = np.searchsorted(partition.unit, wanted, side="right") - begin
     steps = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-    rows = part.row_of_unit[np.repeat(begin, size) + steps]
+    rows = partition.row_of_unit[np.repeat(begin, size) + steps]
     order = np.argsort(rows, kind="stable")
     return rows[order], np.repeat(draws[here], size)[order]
 
 
-def grow_batch(parts: list[Drawn], batch: Batch, ground: Ground, bring_rows: bool) -> Grown:
-    """The trees of a batch; with ``bring_rows``, the rows that stand in their leaves too."""
-    ends = [np.cumsum(part.n_rows) for part in parts]
-    trees, gains, leaf_rows = [], [], []
-    for k in range(batch.end - batch.first):
-        cuts = [np.arange(end[k] - part.n_rows[k], end[k]) for part, end in zip(parts, ends)]
-        drawn = join_kept([part.rows.take(cut) for part, cut in zip(parts, cuts)])
-        codes, draws = (
-            np.concatenate([getattr(part, name)[cut] for part, cut in zip(parts, cuts)])
-            for name in ("codes", "draws")
-        )
-        order = time_order(oriented(drawn.target.time, ground.censoring), drawn.target.event)
-        drawn = drawn.take(order)
-        grown, its_gains = _grow_tree(
-            drawn, codes[order], draws[order], batch.drawing, batch.first + k, ground
-        )
-        row_of_place: NDArray[Any] = drawn.row
-        trees.append(grown._replace(leaf_rows=row_of_place[grown.leaf_rows]))
-        gains.append(its_gains)
-        if bring_rows:
-            leaf_rows.append(drawn.take(np.unique(grown.leaf_rows)))
-    together = Trees(*map(np.concatenate, zip(*trees, strict=True)))
-    return Grown(together, np.concatenate(gains), join_distinct(leaf_rows) if bring_rows else None)
+def grow_batch(
+    parts: list[BatchRows], batch: TreeBatch, spec: GrowthSpec, return_rows: bool
+) -> GrownBatch:
+    """Grow the trees of a batch; with ``return_rows``, return the rows of their leaves too."""
+    grown, leaf_rows = [], []
+    for tree in range(batch.first, batch.end):
+        tree_rows = _concatenate_tree_rows([part.of_tree(tree - batch.first) for part in parts])
+        target = tree_rows.rows.target
+        order = time_order(oriented(target.time, spec.censoring), target.event)
+        tree_rows = tree_rows.take(order)
+        trees, gains = _grow_tree(tree_rows, batch.sampling, tree, spec)
+        row_numbers: NDArray[Any] = tree_rows.rows.row
+        grown.append((trees._replace(leaf_rows=row_numbers[trees.leaf_rows]), gains))
+        if return_rows:
+            leaf_rows.append(tree_rows.rows.take(np.unique(trees.leaf_rows)))
+    trees, gains = concatenate_batches(grown)
+    return GrownBatch(trees, gains, concatenate_distinct_rows(leaf_rows) if return_rows else None)
 
 
-def join_distinct(parts: list[Kept]) -> Kept:
+def concatenate_distinct_rows(parts: list[TargetRows]) -> TargetRows:
     """Rows of several parts, each once, in the order of the table."""
-    together = join_kept(parts)
-    return together.take(np.unique(together.row, return_index=True)[1])
+    rows = concatenate_rows(parts)
+    return rows.take(np.unique(rows.row, return_index=True)[1])
+
+
+def _concatenate_tree_rows(parts: list[TreeRows]) -> TreeRows:
+    return TreeRows(
+        concatenate_rows([part.rows for part in parts]),
+        np.concatenate([part.codes for part in parts]),
+        np.concatenate([part.draws for part in parts]),
+    )
 
 
 def _grow_tree(
-    drawn: Kept,
-    codes: NDArray[np.uint8],
-    draws: NDArray[np.int32],
-    drawing: Drawing,
-    tree: int,
-    ground: Ground,
+    tree_rows: TreeRows, sampling: UnitSampling, tree: int, spec: GrowthSpec
 ) -> tuple[Trees, NDArray[np.float64]]:
-    """A tree from its own rows in time order, numbered by their place in it."""
-    time, first_at_risk = oriented(drawn.target.time, ground.censoring), None
-    if ground.are_late and drawn.target.entry is not None:
-        first_at_risk = np.searchsorted(time, drawn.target.entry, side="right").astype(np.int32)
+    """Grow a tree from its rows in time order; its leaves hold positions in ``tree_rows``."""
+    target = tree_rows.rows.target
+    time, first_at_risk = oriented(target.time, spec.censoring), None
+    if spec.has_late_entry and target.entry is not None:
+        first_at_risk = np.searchsorted(time, target.entry, side="right").astype(np.int32)
     rows = Rows(
-        codes=np.ascontiguousarray(codes.T),
-        categorical=ground.categorical,
+        codes=np.ascontiguousarray(tree_rows.codes.T),
+        categorical=spec.categorical,
         time=time,
-        event=drawn.target.event,
-        weight=drawn.weight,
+        event=target.event,
+        weight=tree_rows.rows.weight,
         first_at_risk=first_at_risk,
     )
-    places = np.arange(len(draws), dtype=np.uint32)
-    split, fill = (np.repeat(places, np.maximum(sign * draws, 0)) for sign in (1, -1))
-    starts = np.array([0, len(split), len(split) + len(fill)])
-    samples = Subsamples(np.concatenate([split, fill]), starts, growth_seed(drawing.seed, tree))
-    return grow_from(rows, ground.growing, drawing.honest, samples)
+    draws = tree_rows.draws
+    positions = np.arange(len(draws), dtype=np.uint32)
+    split_half, leaf_half = (np.repeat(positions, np.maximum(s * draws, 0)) for s in (1, -1))
+    samples = Subsamples(
+        ranks=np.concatenate([split_half, leaf_half]),
+        starts=np.array([0, len(split_half), len(split_half) + len(leaf_half)]),
+        seeds=growth_seed(sampling.seed, tree),
+    )
+    return grow_from(rows, spec.growing, sampling.honest, samples)

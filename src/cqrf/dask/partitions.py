@@ -1,4 +1,4 @@
-"""Partitions: X, y, sample weights and groups, cut at the same rows."""
+"""Partitions: X, y, sample weights and groups, split at the same rows."""
 
 from __future__ import annotations
 
@@ -13,66 +13,69 @@ from dask.delayed import Delayed
 FRAMES = (dd.DataFrame, dd.Series)
 
 
-class Partitions(NamedTuple):
-    """The i-th of each list holds the same rows; weights and groups may be None."""
+class Partition(NamedTuple):
+    """The same rows of every input: delayed on the client, data on a worker."""
 
-    X: list[Delayed]
-    y: list[Delayed]
-    weight: list[Delayed | None]
-    groups: list[Delayed | None]
+    number: int
+    X: Any
+    y: Any
+    weight: Any
+    groups: Any
 
 
-def pair_partitions(X: Any, y: Any, sample_weight: Any, groups: Any) -> Partitions:
-    """Partitions that pair up, as far as can be told without reading them."""
+def align_partitions(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Partition]:
+    """Partitions of all inputs, aligned as far as metadata allows without reading them."""
     check_table(X)
     if y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None: pass a Dask DataFrame with the "
             "columns time and event."
         )
-    parts = _split("X", X)
-    n = len(parts)
-    return Partitions(
-        parts,
-        _split("y", y, X, n),
-        [None] * n if sample_weight is None else list(_split("sample_weight", sample_weight, X, n)),
-        [None] * n if groups is None else list(_split("groups", groups, X, n)),
-    )
+    X_parts = _split("X", X)
+    n = len(X_parts)
+    y_parts = _split("y", y, X, n)
+    weight_parts = _split_optional("sample_weight", sample_weight, X, n)
+    group_parts = _split_optional("groups", groups, X, n)
+    return [Partition(i, X_parts[i], y_parts[i], weight_parts[i], group_parts[i]) for i in range(n)]
 
 
 def check_table(X: Any, instead: str = "fit CensoredQuantileForest on it") -> None:
-    """Refuse an X that is not a Dask table."""
+    """Raise an error if X is not a Dask table."""
     if not isinstance(X, dd.DataFrame | da.Array):
         raise TypeError(
             f"X is a {type(X).__module__.split('.')[0]} {type(X).__name__}, not a Dask DataFrame "
-            f"or Array: {instead}, or make it one with dask.dataframe.from_pandas or "
+            f"or Array: {instead}, or convert it with dask.dataframe.from_pandas or "
             "dask.array.from_array."
         )
     if isinstance(X, da.Array) and X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions; expected rows and columns.")
 
 
-def join_columns_of(X: Any) -> Any:
-    """X with all columns of a row in one block."""
+def merge_column_chunks(X: Any) -> Any:
+    """X with all columns of a row in one chunk."""
     return X.rechunk({1: -1}) if isinstance(X, da.Array) and X.ndim == 2 else X
 
 
+def _split_optional(name: str, data: Any, X: Any, n: int) -> list[Delayed] | list[None]:
+    return [None] * n if data is None else _split(name, data, X, n)
+
+
 def _split(name: str, data: Any, X: Any = None, n: int | None = None) -> list[Delayed]:
-    """Partitions of one of the inputs; n of them, cut as X is, where X is given."""
+    """Partitions of one of the inputs; n of them, split as X is, where X is given."""
     if isinstance(data, Sequence) and data and all(isinstance(part, Delayed) for part in data):
         parts = list(data)
     elif isinstance(data, (*FRAMES, da.Array)):
-        whole = join_columns_of(data if X is None else _cut_as(name, data, X))
+        whole = merge_column_chunks(data if X is None else _split_like(name, data, X))
         delayed = whole.to_delayed()
         parts = delayed.ravel().tolist() if isinstance(whole, da.Array) else list(delayed)
     else:
         raise TypeError(
-            f"{name} is a {type(data).__name__}; beside a Dask X it must be a Dask DataFrame, "
+            f"{name} is a {type(data).__name__}; with a Dask X it must be a Dask DataFrame, "
             "Series or Array."
         )
     if n is not None and len(parts) != n:
         raise ValueError(
-            f"{name} has {len(parts)} partitions but X has {n}, and where they are cut is not "
+            f"{name} has {len(parts)} partitions but X has {n}, and their divisions are not "
             "known, so their rows cannot be matched. Take both from one DataFrame, give both "
             "known divisions (set_index), or call compute_chunk_sizes() on arrays."
         )
@@ -89,8 +92,8 @@ def _repartition(name: str, data: Any, X: Any) -> Any:
     return data.repartition(divisions=X.divisions, force=True)
 
 
-def _cut_as(name: str, data: Any, X: Any) -> Any:
-    """The data cut where X is, if that can be told of both."""
+def _split_like(name: str, data: Any, X: Any) -> Any:
+    """The data split where X is, if the divisions or chunks of both are known."""
     if isinstance(data, FRAMES) and isinstance(X, FRAMES):
         if data.known_divisions and X.known_divisions and data.divisions != X.divisions:
             return _repartition(name, data, X)

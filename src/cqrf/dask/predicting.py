@@ -1,14 +1,13 @@
-"""Predicting: a forest asked partition by partition, when somebody computes the answer.
+"""Predicting: apply a method of the forest to each partition, lazily.
 
-The forest goes to the cluster once, in pieces that the scheduler keeps: a worker that dies takes
-nothing with it.
+The forest is sent to the cluster once, in pieces that the scheduler holds. If a worker dies, Dask
+rebuilds the forest from these pieces.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask.array as da
@@ -18,15 +17,22 @@ from dask.delayed import Delayed
 from distributed import Client, Future
 from sklearn.utils.validation import validate_data
 
-from cqrf.dask.partitions import check_table, join_columns_of
+from cqrf.dask.partitions import check_table, merge_column_chunks
 from cqrf.estimator import CensoredQuantileForest
 
-# Dask warns of graphs above 10 MB: a forest of more comes in several.
-PIECE_BYTES = 4_000_000
+PIECE_BYTES = 4_000_000  # Dask warns about graphs above 10 MB
+
+
+class Call(NamedTuple):
+    """A prediction method, its arguments, and the name of its output or of its columns."""
+
+    method: str
+    arguments: dict[str, Any]
+    names: str | list[str]
 
 
 def send_forest(forest: CensoredQuantileForest, client: Client) -> Future:
-    """The forest on the cluster, for as long as the future is there."""
+    """The forest on the cluster, for as long as the future lives."""
     name = uuid4().hex
     data = pickle.dumps(forest, protocol=pickle.HIGHEST_PROTOCOL)
     pieces = [
@@ -37,43 +43,36 @@ def send_forest(forest: CensoredQuantileForest, client: Client) -> Future:
 
 
 def join_forest(*pieces: bytes) -> CensoredQuantileForest:
-    """The forest from its pieces."""
+    """The forest from its pickled pieces."""
     forest: CensoredQuantileForest = pickle.loads(b"".join(pieces))
     return forest
 
 
-def ask(
-    forest: CensoredQuantileForest,
-    node: Delayed,
-    X: Any,
-    method: str,
-    arguments: Mapping[str, Any],
-    names: str | list[str],
-) -> Any:
-    """What a method of the forest says about X, lazily, with the partitions of X.
+def predict_lazily(forest: CensoredQuantileForest, forest_node: Delayed, X: Any, call: Call) -> Any:
+    """Output of a prediction method for X, lazily, with the partitions of X.
 
-    ``names`` is that of the answer, or those of its columns. ``node`` is the forest in a graph.
+    ``forest_node`` is the forest as a node of Dask's graph; ``forest`` itself checks X.
     """
-    check_table(X, "ask to_local() about it")
+    check_table(X, "predict with to_local()")
     check_features(forest, X)
-    asked = {"method": method, "arguments": dict(arguments), "names": names}
     if isinstance(X, da.Array):
-        X = join_columns_of(X)
-        one = isinstance(names, str)
+        X = merge_column_chunks(X)
+        is_1d = isinstance(call.names, str)
         return X.map_blocks(
-            answer_part,
-            forest=node,
-            **asked,
+            predict_partition,
+            forest=forest_node,
+            call=call,
             dtype=np.float64,
-            chunks=(X.chunks[0],) if one else (X.chunks[0], (len(names),)),
-            drop_axis=1 if one else None,
-            meta=np.empty((0,) if one else (0, 0)),
+            chunks=(X.chunks[0],) if is_1d else (X.chunks[0], (len(call.names),)),
+            drop_axis=1 if is_1d else None,
+            meta=np.empty((0,) if is_1d else (0, 0)),
         )
-    return X.map_partitions(answer_part, node, **asked, meta=as_frame(None, X._meta.index, names))
+    meta = as_frame(None, X._meta.index, call.names)
+    return X.map_partitions(predict_partition, forest_node, call=call, meta=meta)
 
 
 def check_features(forest: CensoredQuantileForest, X: Any) -> None:
-    """Refuse another number or other names of features than those of fit."""
+    """Raise an error if number or names of the features differ from those of fit."""
     if isinstance(X, da.Array):
         if forest.model_.columns.categorical.any():
             raise ValueError(
@@ -84,23 +83,17 @@ def check_features(forest: CensoredQuantileForest, X: Any) -> None:
     validate_data(forest, getattr(X, "_meta", X), skip_check_array=True, reset=False)
 
 
-def answer_part(
-    X: Any,
-    forest: CensoredQuantileForest,
-    method: str,
-    arguments: dict[str, Any],
-    names: str | list[str],
-) -> Any:
-    """What the forest says about one partition."""
+def predict_partition(X: Any, forest: CensoredQuantileForest, call: Call) -> Any:
+    """Output of a prediction method for one partition."""
     if len(X):
-        values = getattr(forest, method)(X, **arguments)
+        values = getattr(forest, call.method)(X, **call.arguments)
     else:
-        values = np.empty((0,) if isinstance(names, str) else (0, len(names)))
-    return values if isinstance(X, np.ndarray) else as_frame(values, X.index, names)
+        values = np.empty((0,) if isinstance(call.names, str) else (0, len(call.names)))
+    return values if isinstance(X, np.ndarray) else as_frame(values, X.index, call.names)
 
 
 def as_frame(values: Any, index: Any, names: str | list[str]) -> Any:
-    """Values with the index of their rows."""
+    """Values as a Series or DataFrame with the index of their rows."""
     if isinstance(names, str):
         return pd.Series(values, index=index, name=names, dtype=np.float64)
     return pd.DataFrame(values, index=index, columns=names, dtype=np.float64)

@@ -1,9 +1,9 @@
-"""Preparing: the stages of a fit before the first tree.
+"""Preparing: the stages of a fit before the first tree, as the client runs them.
 
-1. ``cqrf-read``: every partition is checked; its target stays on the cluster.
-2. ``cqrf-count``: which rows count is known once the weights of all are.
-3. ``cqrf-sample``, ``cqrf-edges``: bins, from the rows that the local forest would take.
-4. ``cqrf-bin``: every partition in bytes, which stay on the cluster.
+1. ``cqrf-read``: check every partition; its target stays on the cluster.
+2. ``cqrf-count``: find the rows with positive weight, now that all weights are known.
+3. ``cqrf-sample``, ``cqrf-edges``: bin edges, from the rows that the local forest would use.
+4. ``cqrf-bin``: encode every partition; the codes stay on the cluster.
 """
 
 from __future__ import annotations
@@ -23,86 +23,108 @@ from cqrf._input.target import check_side_of_entry
 from cqrf._model.fit import check_events, check_n_rows
 from cqrf._model.settings import Settings
 from cqrf._runtime.random import draw_without_replacement
-from cqrf.dask.errands import Errands
-from cqrf.dask.partitions import Partitions
+from cqrf.dask.partitions import Partition
 from cqrf.dask.reading import (
-    Counted,
-    Guide,
-    PartSummary,
-    bin_part,
-    count_part,
-    join_samples,
-    read_part,
-    sample_part,
-    try_part,
+    PartitionSummary,
+    PositiveRows,
+    ReadingContext,
+    bin_partition,
+    find_edges,
+    read_partition,
+    sample_features,
+    summarise_positive_rows,
+    try_read_partition,
 )
+from cqrf.dask.tasks import ClusterTasks
 
 
-class Part(NamedTuple):
-    """A partition that has rows, and what reading it gave, there and here."""
+class TablePart(NamedTuple):
+    """A partition that has rows; ``target`` is its ``PartitionTarget`` on the cluster."""
 
     number: int
     X: Any
-    read: Future
-    summary: PartSummary
+    target: Future
+    summary: PartitionSummary
 
 
 class Table(NamedTuple):
-    """The partitions that have rows, and what is known of them together."""
+    """The partitions that have rows, and what is known of all of them together."""
 
-    parts: list[Part]
+    parts: list[TablePart]
     n_rows: int
     columns: Columns
-    guide: Future
+    context: Future
+
+
+class BinnedTable(NamedTuple):
+    """The table in bins; ``partitions`` are ``BinnedPartition`` on the cluster, by part."""
+
+    table: Table
+    positive_rows: list[PositiveRows]
+    partitions: list[Future]
 
 
 def read_partitions(
-    errands: Errands, partitions: Partitions, plan: Settings, guide: Guide
+    tasks: ClusterTasks, partitions: list[Partition], settings: Settings, context: ReadingContext
 ) -> Table:
-    """Check every partition, then what they are together."""
-    inputs = list(zip(*partitions, strict=True))
-    sent = errands.send(guide)
-    read = errands.start(
+    """Check every partition, then all of them together."""
+    shared = tasks.share(context)
+    targets = tasks.submit(
+        [tasks.task("read", part.number, try_read_partition, shared, part) for part in partitions]
+    )
+    summaries: list[PartitionSummary] = tasks.run(
         [
-            errands.task("read", number, try_part, number, sent, *brought)
-            for number, brought in enumerate(inputs)
+            tasks.task("summary", i, attrgetter("summary"), target)
+            for i, target in enumerate(targets)
         ]
     )
-    summaries: list[PartSummary] = errands.run(
-        [errands.task("look", i, attrgetter("summary"), future) for i, future in enumerate(read)]
-    )
-    for number, summary in enumerate(summaries):
-        if summary.is_wrong:
-            first_row = sum(before.n_rows for before in summaries[:number])
-            again = (number, sent, *inputs[number], first_row)
-            errands.run([errands.task("explain", number, read_part, *again)])
+    _raise_first_error(tasks, shared, partitions, summaries)
     parts = [
-        Part(number, *part)
-        for number, part in enumerate(zip(partitions.X, read, summaries, strict=True))
-        if part[-1].n_rows
+        TablePart(partition.number, partition.X, target, summary)
+        for partition, target, summary in zip(partitions, targets, summaries, strict=True)
+        if summary.n_rows
     ]
     n = sum(part.summary.n_rows for part in parts)
     if n == 0:
-        raise ValueError("X has no rows in any of its partitions: nothing can be learnt.")
+        raise ValueError("X has no rows in any of its partitions: there is nothing to fit.")
     check_n_rows(n)
-    check_entries(parts, plan.censoring)
-    weights = join_weights(parts)
-    columns = learn_columns(parts, guide)
-    known = errands.send(guide._replace(columns=columns, weights=weights))
-    return Table(parts, n, columns, known)
+    check_entries(parts, settings.censoring)
+    columns = join_part_columns(parts, context)
+    completed = context._replace(columns=columns, weights=join_weights(parts))
+    return Table(parts, n, columns, tasks.share(completed))
 
 
-def learn_columns(parts: list[Part], guide: Guide) -> Columns:
-    """Kinds and levels of the columns of all partitions."""
+def _raise_first_error(
+    tasks: ClusterTasks,
+    context: Future,
+    partitions: list[Partition],
+    summaries: list[PartitionSummary],
+) -> None:
+    """Read the first invalid partition again, with the number of its first row in the table."""
+    first_row = 0
+    for partition, summary in zip(partitions, summaries, strict=True):
+        if summary.is_invalid:
+            tasks.run(
+                [
+                    tasks.task(
+                        "error", partition.number, read_partition, context, partition, first_row
+                    )
+                ]
+            )
+        first_row += summary.n_rows
+
+
+def join_part_columns(parts: list[TablePart], context: ReadingContext) -> Columns:
+    """Kinds and levels of the columns over all partitions."""
     surveys = [part.summary.columns for part in parts if part.summary.columns is not None]
     if surveys:
         return join_columns(surveys, [part.number for part in parts])
-    n_columns = guide.reader.n_features_in_
+    n_columns = context.estimator.n_features_in_
     return Columns((NUMBER,) * n_columns, (None,) * n_columns)
 
 
-def join_weights(parts: list[Part]) -> WeightSummary | None:
-    """What is to be known of the weights of all partitions, if there are any."""
+def join_weights(parts: list[TablePart]) -> WeightSummary | None:
+    """Summary of the sample weights over all partitions, if there are any."""
     summaries = [part.summary.weights for part in parts if part.summary.weights is not None]
     if not summaries:
         return None
@@ -111,8 +133,8 @@ def join_weights(parts: list[Part]) -> WeightSummary | None:
     return joined
 
 
-def check_entries(parts: list[Part], censoring: str) -> None:
-    """Refuse entry times that only some partitions have, or that go with left censoring."""
+def check_entries(parts: list[TablePart], censoring: str) -> None:
+    """Raise an error if only some partitions have entry times, or with left censoring."""
     numbers: dict[bool, int] = {}
     for part in parts:
         numbers.setdefault(part.summary.has_entry, part.number)
@@ -120,68 +142,87 @@ def check_entries(parts: list[Part], censoring: str) -> None:
     if len(numbers) > 1:
         raise ValueError(
             f"y has entry times in partition {numbers[True]} but none in partition "
-            f"{numbers[False]}: give all or none (-inf for a row that was there from the start)."
+            f"{numbers[False]}: give all or none (-inf for a row at risk from the start)."
         )
 
 
-def count_rows(errands: Errands, table: Table) -> list[Counted]:
-    """Rows that count, partition by partition."""
-    counted: list[Counted] = errands.run(
+def find_positive_rows(tasks: ClusterTasks, table: Table) -> list[PositiveRows]:
+    """Summary of the rows with positive weight of each part."""
+    positive_rows: list[PositiveRows] = tasks.run(
         [
-            errands.task("count", part.number, count_part, table.guide, part.read)
+            tasks.task("count", part.number, summarise_positive_rows, table.context, part.target)
             for part in table.parts
         ]
     )
-    check_events(any(part.has_event for part in counted))
-    return counted
+    check_events(any(part.has_event for part in positive_rows))
+    return positive_rows
 
 
-def find_edges(errands: Errands, table: Table, counted: list[Counted], plan: Settings) -> Future:
-    """Edges of the bins, from the rows that count: all of them, or those that the seed draws."""
-    ends = np.cumsum([part.n_rows for part in counted])
+def compute_edges(
+    tasks: ClusterTasks, table: Table, positive_rows: list[PositiveRows], settings: Settings
+) -> Future:
+    """Bin edges, from all rows with positive weight or from a random sample of them."""
+    ends = np.cumsum([part.n_rows for part in positive_rows])
     n = int(ends[-1])
-    rows: list[NDArray[np.int64] | None] = [None] * len(counted)
+    rows: list[NDArray[np.int64] | None] = [None] * len(positive_rows)
     if n > binning.EDGE_SAMPLE:
-        drawn = np.sort(draw_without_replacement(plan.seed, n, binning.EDGE_SAMPLE))
+        drawn = np.sort(draw_without_replacement(settings.seed, n, binning.EDGE_SAMPLE))
         pieces = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
-        starts = ends - [part.n_rows for part in counted]
+        starts = ends - [part.n_rows for part in positive_rows]
         rows = [piece - start for piece, start in zip(pieces, starts, strict=True)]
     samples = [
-        errands.task(
-            "sample", part.number, sample_part, part.number, table.guide, part.X, part.read, wanted
+        tasks.task(
+            "sample",
+            part.number,
+            sample_features,
+            part.number,
+            table.context,
+            part.X,
+            part.target,
+            sampled,
         )
-        for part, wanted in zip(table.parts, rows, strict=True)
+        for part, sampled in zip(table.parts, rows, strict=True)
     ]
-    (edges,) = errands.start([errands.task("edges", 0, join_samples, samples, table.guide, plan)])
+    (edges,) = tasks.submit([tasks.task("edges", 0, find_edges, samples, table.context, settings)])
     return edges
 
 
-def number_units(counted: list[Counted]) -> tuple[int, list[Any]]:
-    """How many units there are, and of each partition the first one, or that of each group."""
-    if counted[0].labels is None:
-        ends = np.cumsum([0, *(part.n_rows for part in counted)]).tolist()
+def number_units(
+    positive_rows: list[PositiveRows],
+) -> tuple[int, list[int] | list[NDArray[np.int32]]]:
+    """Number of sampling units, and the units of each part as ``bin_partition`` takes them."""
+    if positive_rows[0].groups is None:
+        ends = np.cumsum([0, *(part.n_rows for part in positive_rows)]).tolist()
         return ends[-1], ends[:-1]
     numbers: dict[Any, int] = {}
     units = [
-        np.array([numbers.setdefault(label, len(numbers)) for label in part.labels or ()], np.int32)
-        for part in counted
+        np.array([numbers.setdefault(group, len(numbers)) for group in part.groups or ()], np.int32)
+        for part in positive_rows
     ]
     return len(numbers), units
 
 
-def bin_partitions(errands: Errands, table: Table, edges: Future, units: list[Any]) -> list[Future]:
-    """Every partition in bytes; of what was read before nothing stays."""
+def bin_partitions(
+    tasks: ClusterTasks, table: Table, edges: Future, units: list[Any]
+) -> list[Future]:
+    """Encode every partition, and release the targets that were read before."""
     first_rows = np.cumsum([0, *(part.summary.n_rows for part in table.parts)]).tolist()
-    binned = errands.start(
+    binned = tasks.submit(
         [
-            errands.task(
+            tasks.task(
                 "bin",
                 part.number,
-                bin_part,
-                *(part.number, table.guide, part.X, part.read, edges, first_row, its_units),
+                bin_partition,
+                part.number,
+                table.context,
+                part.X,
+                part.target,
+                edges,
+                first_row,
+                part_units,
             )
-            for part, first_row, its_units in zip(table.parts, first_rows, units)
+            for part, first_row, part_units in zip(table.parts, first_rows, units)
         ]
     )
-    errands.release([part.read for part in table.parts])
+    tasks.release([part.target for part in table.parts])
     return binned

@@ -1,7 +1,8 @@
-"""Reading: what a worker does with a partition.
+"""Reading: what a worker does with one partition.
 
-It is read three times: for its target and what its columns are, for its share of the rows that
-bins are found from, and to be turned into bytes. Only the target and the bytes stay.
+A partition of X is read three times: to check it and find the kinds of its columns, to sample
+the rows that determine the bin edges, and to encode it in bins. Only the target, the weights, the
+groups and the one-byte codes are held on the cluster.
 """
 
 from __future__ import annotations
@@ -23,26 +24,27 @@ from cqrf._input.target import (
 from cqrf._input.units import list_by_appearance, read_groups
 from cqrf._model.fit import find_bins
 from cqrf._model.settings import Settings
+from cqrf.dask.partitions import Partition
 
 
-class Guide(NamedTuple):
-    """What a worker reads a partition by.
+class ReadingContext(NamedTuple):
+    """What a worker needs to know about the table to read a partition of it.
 
-    ``reader`` is an estimator that knows number and names of the features, ``names`` the names of
-    a frame's columns. Columns and weights are known once every partition was read.
+    ``estimator`` has ``n_features_in_`` and ``feature_names_in_``; ``names`` are the column names
+    of a frame. ``columns`` and ``weights`` are None until every partition was read once.
     """
 
-    reader: Any
+    estimator: Any
     names: list[Any] | None
     columns: Columns | None = None
     weights: WeightSummary | None = None
 
 
-class PartSummary(NamedTuple):
-    """What the client has to know of a partition that was read; of an empty one nothing else."""
+class PartitionSummary(NamedTuple):
+    """What the client needs to know of a partition; an empty partition has only ``n_rows``."""
 
     n_rows: int
-    is_wrong: bool = False
+    is_invalid: bool = False
     columns: list[ColumnPart] | None = None
     weights: WeightSummary | None = None
     has_entry: bool = False
@@ -51,42 +53,49 @@ class PartSummary(NamedTuple):
     last_time: float = -np.inf
 
 
-class Read(NamedTuple):
-    """Target, weights and groups of a partition, as they were brought, and their summary."""
+class PartitionTarget(NamedTuple):
+    """Target, sample weights and groups of a partition, and its summary.
+
+    ``target`` is None if the partition is invalid.
+    """
 
     target: Target | None
     weight: NDArray[np.float64] | None
     groups: NDArray[Any] | None
-    summary: PartSummary
+    summary: PartitionSummary
 
 
-class Counted(NamedTuple):
-    """Rows of a partition that count, whether one has an event, and groups as they appear."""
+class PositiveRows(NamedTuple):
+    """Summary of the rows of a partition with positive weight.
+
+    ``groups`` lists their distinct groups in order of first appearance.
+    """
 
     n_rows: int
     has_event: bool
     first_time: float
     last_time: float
-    labels: list[Any] | None
+    groups: list[Any] | None
 
 
-class Kept(NamedTuple):
-    """Some rows, with their numbers in the whole table."""
+class TargetRows(NamedTuple):
+    """Some rows of the table: their row numbers in it, their target and relative weights."""
 
     row: NDArray[np.int64]
     target: Target
     weight: NDArray[np.float32] | None
 
-    def take(self, places: NDArray[Any]) -> Kept:
-        """Some of the rows."""
-        weight = None if self.weight is None else self.weight[places]
-        return Kept(self.row[places], self.target.take(places), weight)
+    def take(self, positions: NDArray[Any]) -> TargetRows:
+        """The rows at these positions."""
+        weight = None if self.weight is None else self.weight[positions]
+        return TargetRows(self.row[positions], self.target.take(positions), weight)
 
 
-class Binned(NamedTuple):
-    """A partition in bytes, ready to be drawn from; codes of shape (n, n_features).
+class BinnedPartition(NamedTuple):
+    """A partition with its features encoded in bins; codes of shape (n, n_features).
 
-    ``unit`` and ``row_of_unit`` list the rows that count by their unit.
+    ``unit`` and ``row_of_unit`` have one entry per row with positive weight, sorted by sampling
+    unit (ascending): its unit, and its row in the partition.
     """
 
     first_row: int
@@ -96,153 +105,174 @@ class Binned(NamedTuple):
     unit: NDArray[np.int32]
     row_of_unit: NDArray[np.int32]
 
-    def take(self, places: NDArray[Any]) -> Kept:
-        """Some of the rows."""
-        weight = None if self.weight is None else self.weight[places]
-        return Kept(self.first_row + places.astype(np.int64), self.target.take(places), weight)
+    def take(self, positions: NDArray[Any]) -> TargetRows:
+        """The rows at these positions, numbered in the whole table."""
+        row = self.first_row + positions.astype(np.int64)
+        weight = None if self.weight is None else self.weight[positions]
+        return TargetRows(row, self.target.take(positions), weight)
 
 
-def read_part(
-    number: int, guide: Guide, X: Any, y: Any, weight: Any, groups: Any, first_row: int = 0
-) -> Read:
-    """Check a partition; errors count rows from ``first_row``."""
-    n = len(X)
-    others = {"y": y, "sample_weight": weight, "groups": groups}
-    for name, other in others.items():
-        if other is not None and len(other) != n:
-            raise ValueError(
-                f"partition {number} of {name} has {len(other)} rows but that of X has {n}: they "
-                "must be cut at the same rows."
-            )
-    _check_names(number, guide.names, X)
+def read_partition(
+    context: ReadingContext, partition: Partition, first_row: int = 0
+) -> PartitionTarget:
+    """Check a partition and read its target; error messages number rows from ``first_row``."""
+    number, n = partition.number, len(partition.X)
+    _check_lengths(partition)
+    _check_names(number, context.names, partition.X)
     try:
-        target = read_target(y, first_row)
-        checked = None if weight is None else read_part_of_weights(weight, n)
-        labels = None if groups is None else read_groups(groups, n)
-        columns = survey_part(X) if guide.names is not None and n else None
+        target = read_target(partition.y, first_row)
+        weight = None if partition.weight is None else read_part_of_weights(partition.weight, n)
+        groups = None if partition.groups is None else read_groups(partition.groups, n)
+        columns = survey_part(partition.X) if context.names is not None and n else None
     except ValueError as error:
         raise ValueError(f"partition {number}: {error}") from error
     if n == 0:
-        return Read(target, checked, labels, PartSummary(0))
-    summary = PartSummary(
+        return PartitionTarget(target, weight, groups, PartitionSummary(0))
+    summary = PartitionSummary(
         n,
         columns=columns,
-        weights=None if checked is None else summarise_weights(checked),
+        weights=None if weight is None else summarise_weights(weight),
         has_entry=target.entry is not None,
         last_entry=-np.inf if target.entry is None else float(target.entry.max()),
         first_time=float(target.time.min()),
         last_time=float(target.time.max()),
     )
-    return Read(target, checked, labels, summary)
+    return PartitionTarget(target, weight, groups, summary)
 
 
-def try_part(number: int, guide: Guide, X: Any, y: Any, weight: Any, groups: Any) -> Read:
-    """As :func:`read_part`, but a wrong partition is only marked.
+def try_read_partition(context: ReadingContext, partition: Partition) -> PartitionTarget:
+    """As :func:`read_partition`, but flag an invalid partition instead of raising an error.
 
-    To number its rows the partitions before it have to be counted first.
+    The error message gives a row of the whole table, so it needs the lengths of all partitions.
     """
     try:
-        return read_part(number, guide, X, y, weight, groups)
+        return read_partition(context, partition)
     except ValueError:
-        return Read(None, None, None, PartSummary(len(X), is_wrong=True))
+        summary = PartitionSummary(len(partition.X), is_invalid=True)
+        return PartitionTarget(None, None, None, summary)
 
 
-def count_part(guide: Guide, read: Read) -> Counted:
-    """Which rows count, once the weights of all partitions are known."""
+def summarise_positive_rows(context: ReadingContext, read: PartitionTarget) -> PositiveRows:
+    """Summary of the rows with positive weight; needs the weights of all partitions."""
     assert read.target is not None
-    counts, _ = _weigh(guide, read)
-    labels = None
+    is_positive, _ = _relative_weights(context, read)
+    groups = None
     if read.groups is not None:
-        first, _ = list_by_appearance(read.groups[counts])
-        labels = read.groups[counts][first].tolist()
-    counted = read.target.take(np.flatnonzero(counts))
-    return Counted(
-        len(counted.time),
-        bool(counted.event.any()),
-        float(counted.time.min(initial=np.inf)),
-        float(counted.time.max(initial=-np.inf)),
-        labels,
+        first, _ = list_by_appearance(read.groups[is_positive])
+        groups = read.groups[is_positive][first].tolist()
+    target = read.target.take(np.flatnonzero(is_positive))
+    return PositiveRows(
+        n_rows=len(target.time),
+        has_event=bool(target.event.any()),
+        first_time=float(target.time.min(initial=np.inf)),
+        last_time=float(target.time.max(initial=-np.inf)),
+        groups=groups,
     )
 
 
-def sample_part(
-    number: int, guide: Guide, X: Any, read: Read, rows: NDArray[np.int64] | None
-) -> NDArray[Any]:
-    """Some of the rows that count, or all of them, as numbers."""
-    counted = _read_matrix(number, guide, X)[_weigh(guide, read)[0]]
-    return counted if rows is None else counted[rows]
-
-
-def join_samples(
-    samples: list[NDArray[Any]], guide: Guide, plan: Settings
-) -> list[NDArray[np.float64]]:
-    """Edges of the bins."""
-    assert guide.columns is not None
-    return find_bins(np.concatenate(samples), guide.columns, plan, n_jobs=1)
-
-
-def bin_part(
+def sample_features(
     number: int,
-    guide: Guide,
+    context: ReadingContext,
     X: Any,
-    read: Read,
+    read: PartitionTarget,
+    rows: NDArray[np.int64] | None,
+) -> NDArray[Any]:
+    """Feature matrix of the rows with positive weight: all of them, or those listed in rows."""
+    is_positive, _ = _relative_weights(context, read)
+    matrix = _read_matrix(number, context, X)[is_positive]
+    return matrix if rows is None else matrix[rows]
+
+
+def find_edges(
+    samples: list[NDArray[Any]], context: ReadingContext, settings: Settings
+) -> list[NDArray[np.float64]]:
+    """Bin edges of every feature from the samples of all partitions."""
+    assert context.columns is not None
+    return find_bins(np.concatenate(samples), context.columns, settings, n_jobs=1)
+
+
+def bin_partition(
+    number: int,
+    context: ReadingContext,
+    X: Any,
+    read: PartitionTarget,
     edges: list[NDArray[np.float64]],
     first_row: int,
     units: int | NDArray[np.int32],
-) -> Binned:
-    """The partition in bytes. ``units`` is that of its first row, or those of its groups."""
+) -> BinnedPartition:
+    """Encode a partition in bins.
+
+    ``units`` is the sampling unit of its first row with positive weight, or, with groups, the
+    unit of each of its groups in order of first appearance.
+    """
     assert read.target is not None
-    codes = encode(_read_matrix(number, guide, X), edges, n_jobs=1)
-    counts, weight = _weigh(guide, read)
-    rows = np.flatnonzero(counts)
+    codes = encode(_read_matrix(number, context, X), edges, n_jobs=1)
+    is_positive, weight = _relative_weights(context, read)
+    rows = np.flatnonzero(is_positive)
     if read.groups is None:
         unit = np.arange(len(rows)) + units
     else:
-        unit = np.asarray(units)[list_by_appearance(read.groups[counts])[1]]
+        unit = np.asarray(units)[list_by_appearance(read.groups[is_positive])[1]]
     by_unit = np.argsort(unit, kind="stable")
-    return Binned(
-        first_row,
-        read.target,
-        weight,
-        np.ascontiguousarray(codes.T),
-        unit[by_unit].astype(np.int32),
-        rows[by_unit].astype(np.int32),
+    return BinnedPartition(
+        first_row=first_row,
+        target=read.target,
+        weight=weight,
+        codes=np.ascontiguousarray(codes.T),
+        unit=unit[by_unit].astype(np.int32),
+        row_of_unit=rows[by_unit].astype(np.int32),
     )
 
 
-def keep_part(part: Binned, last_alone: bool, censoring: str) -> Kept:
-    """The rows of a partition, or only that with the last time of those that count."""
-    if last_alone:
-        time = oriented(part.target.time, censoring)
-        if part.weight is not None:
-            time = np.where(part.weight > 0, time, -np.inf)
-        return part.take(np.argmax(time, keepdims=True))
-    return part.take(np.arange(len(part.target.time)))
+def take_all_rows(partition: BinnedPartition) -> TargetRows:
+    """All rows of a partition."""
+    return partition.take(np.arange(len(partition.target.time)))
 
 
-def join_kept(parts: list[Kept]) -> Kept:
-    """Rows of several parts, one behind the other."""
+def take_last_row(partition: BinnedPartition, censoring: str) -> TargetRows:
+    """The row with the last time among those with positive weight."""
+    time = oriented(partition.target.time, censoring)
+    if partition.weight is not None:
+        time = np.where(partition.weight > 0, time, -np.inf)
+    return partition.take(np.argmax(time, keepdims=True))
+
+
+def concatenate_rows(parts: list[TargetRows]) -> TargetRows:
+    """Rows of several parts, in the order of the parts."""
     weights = [part.weight for part in parts if part.weight is not None]
-    return Kept(
+    return TargetRows(
         np.concatenate([part.row for part in parts]),
         join_targets([part.target for part in parts]),
         np.concatenate(weights) if weights else None,
     )
 
 
-def _weigh(guide: Guide, read: Read) -> tuple[NDArray[np.bool_], NDArray[np.float32] | None]:
-    """Which rows count, and how much, if they differ in that."""
-    if read.weight is None or guide.weights is None or guide.weights.are_alike:
+def _relative_weights(
+    context: ReadingContext, read: PartitionTarget
+) -> tuple[NDArray[np.bool_], NDArray[np.float32] | None]:
+    """Which rows have positive weight, and the relative weights; None if all are equal."""
+    if read.weight is None or context.weights is None or context.weights.are_alike:
         return np.ones(read.summary.n_rows, dtype=bool), None
-    relative = guide.weights.make_relative(read.weight)
+    relative = context.weights.make_relative(read.weight)
     return relative > 0, relative
 
 
-def _read_matrix(number: int, guide: Guide, X: Any) -> NDArray[Any]:
+def _read_matrix(number: int, context: ReadingContext, X: Any) -> NDArray[Any]:
     try:
-        return read_features(guide.reader, X, guide.columns)[0]
+        return read_features(context.estimator, X, context.columns)[0]
     except ValueError as error:
         raise ValueError(f"partition {number}: {error}") from error
+
+
+def _check_lengths(partition: Partition) -> None:
+    n = len(partition.X)
+    others = {"y": partition.y, "sample_weight": partition.weight, "groups": partition.groups}
+    for name, other in others.items():
+        if other is not None and len(other) != n:
+            raise ValueError(
+                f"partition {partition.number} of {name} has {len(other)} rows but that of X has "
+                f"{n}: they must be split at the same rows."
+            )
 
 
 def _check_names(number: int, names: list[Any] | None, X: Any) -> None:
@@ -251,9 +281,10 @@ def _check_names(number: int, names: list[Any] | None, X: Any) -> None:
         return
     missing = [name for name in names if name not in found]
     new = [name for name in found if name not in names]
-    said = [f"lacks column {missing[0]!r}"] if missing else []
-    said += [f"has a column {new[0]!r}"] if new else []
+    differences = [f"lacks column {missing[0]!r}"] if missing else []
+    differences += [f"has a column {new[0]!r}"] if new else []
     raise ValueError(
-        f"partition {number} of X {' and '.join(said) or 'has its columns in another order'}, "
+        f"partition {number} of X "
+        f"{' and '.join(differences) or 'has its columns in another order'}, "
         "unlike the DataFrame it is part of."
     )
