@@ -53,10 +53,10 @@ def test_a_quick_run_leaves_numbers_figures_and_a_page(quick):
         assert (out / f"{entry.name}.png").stat().st_size > 10_000
         experiment = entry.load()
         results = Folder(out, Study(quick=True)).results(entry.name)
-        claims = experiment.judge(results)
+        claims = experiment.check_claims(results)
         assert claims
         for claim in claims:
-            assert f"| {claim.text} | {entry.where or entry.name} | {claim.measured} |" in page
+            assert f"| {claim.text} | {entry.section or entry.name} | {claim.measured} |" in page
             assert not re.search(r"\bnan\b", claim.measured)
     held, total = map(int, re.match(r"(\d+) of (\d+) claims hold", done.stdout).groups())
     assert page.count("| yes |") == held
@@ -69,7 +69,7 @@ def test_a_quick_run_leaves_numbers_figures_and_a_page(quick):
 def test_nothing_is_run_twice(quick):
     out, _ = quick
     folder = Folder(out, Study(quick=True))
-    assert all(folder.missing_units(entry.load()) == [] for entry in CATALOG)
+    assert all(folder.missing_cases(entry.load()) == [] for entry in CATALOG)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     again = run("pbc", "query-time", "--quick", "--out", str(out))
     assert again.returncode == 0, again.stderr
@@ -126,8 +126,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
         process.kill()
     assert process.returncode == 130
     assert said.strip().endswith("stopped; the same command goes on from here")
-    units = Folder(out, Study()).missing_units(CATALOG[5].load())
-    assert 0 < len(units) < 200
+    cases = Folder(out, Study()).missing_cases(CATALOG[5].load())
+    assert 0 < len(cases) < 200
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
@@ -179,7 +179,7 @@ def test_the_committed_page_says_what_the_committed_numbers_say(tmp_path):
     assert sum(record["seconds"].values()) < 45 * 60
     folder = Folder(out, Study())
     for entry in CATALOG:
-        assert folder.missing_units(entry.load()) == []
+        assert folder.missing_cases(entry.load()) == []
     write_page(folder)
     old, new = ((f / "README.md").read_text() for f in (ROOT / "results", out))
     assert new.split("## How it was made")[0] == old.split("## How it was made")[0]

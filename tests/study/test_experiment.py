@@ -15,11 +15,11 @@ class Counting:
         self.ran = []
         self.stop_at = stop_at
 
-    def run(self, study, unit):
+    def run(self, study, case):
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
-        self.ran.append((unit["repeat"], unit["node_size"]))
-        return [{"method": m, **unit, "loss": 0.5} for m in ("a", "b")]
+        self.ran.append((case["repeat"], case["node_size"]))
+        return [{"method": m, **case, "loss": 0.5} for m in ("a", "b")]
 
     @property
     def experiment(self):
@@ -30,8 +30,8 @@ class Counting:
             axes.plot(results.column("loss"))
             return figure
 
-        units = [{"repeat": r, "node_size": s} for r in range(2) for s in (5, 10)]
-        return Experiment("counting", lambda study: units, self.run, draw, lambda results: [])
+        cases = [{"repeat": r, "node_size": s} for r in range(2) for s in (5, 10)]
+        return Experiment("counting", lambda study: cases, self.run, draw, lambda results: [])
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path):
@@ -41,7 +41,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     assert len(Folder(tmp_path, Study()).results("counting")) == 6
     after = Counting()
     folder = Folder(tmp_path, Study())
-    assert folder.missing_units(after.experiment) == [{"repeat": 1, "node_size": 10}]
+    assert folder.missing_cases(after.experiment) == [{"repeat": 1, "node_size": 10}]
     list(folder.run(after.experiment))
     assert stopped.ran + after.ran == [(0, 5), (0, 10), (1, 5), (1, 10)]
     assert len(folder.results("counting")) == 8
@@ -83,14 +83,14 @@ def test_a_folder_holds_one_kind_of_run(tmp_path, first, second, said):
 @pytest.mark.parametrize("text", ["", "[]", '{"quick": false}', "{"])
 def test_a_record_that_is_none_is_refused(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(ValueError, match="no record of a run"):
+    with pytest.raises(ValueError, match="not the record of a run"):
         Folder(tmp_path, Study())
 
 
 def test_a_file_without_the_columns_of_a_unit_is_refused(tmp_path):
     (tmp_path / "counting.csv").write_text("method,repeat\na,0\n")
     with pytest.raises(ValueError, match="no column 'node_size'"):
-        Folder(tmp_path, Study()).missing_units(Counting().experiment)
+        Folder(tmp_path, Study()).missing_cases(Counting().experiment)
 
 
 def test_a_figure_is_drawn_in_two_forms_and_the_same_each_time(tmp_path):

@@ -26,8 +26,8 @@ CASES = [
 def run(data, node_size):
     rows = []
     for repeat in R_REPEATS:
-        unit = {"data": data, "repeat": repeat, "node_size": node_size}
-        rows += run_r(Study(n_jobs=2), unit)
+        case = {"data": data, "repeat": repeat, "node_size": node_size}
+        rows += run_r(Study(n_jobs=2), case)
     return Results(rows)
 
 
@@ -35,8 +35,8 @@ def run(data, node_size):
 def test_beside_r(data, node_size):
     results = run(data, node_size)
     ratios = {
-        method: of.mean("loss") / of.mean("r_loss")
-        for method, of in results.groups("method")
+        method: subset.mean("loss") / subset.mean("r_loss")
+        for method, subset in results.groups("method")
         if method != "censored-quantile"
     }
     assert set(ratios) == {

@@ -21,7 +21,7 @@ def list_experiments() -> None:
     for heading in ("experiment", "what it shows", "in the paper"):
         table.add_column(heading, no_wrap=heading == "experiment")
     for entry in CATALOG:
-        table.add_row(entry.name, entry.title, entry.where or "beyond it")
+        table.add_row(entry.name, entry.title, entry.section or "beyond it")
     console = Console()
     console.print(table, highlight=False)
     console.print("\nRun some or all of them:  cqrf reproduce all --out results", highlight=False)
@@ -52,7 +52,7 @@ def run_experiments(
         folder = Folder(out, Study(quick=quick, with_peers=with_peers, n_jobs=n_jobs))
         left_out = [entry.name for entry in entries if entry.needs_peers and not have_peers()]
         experiments = [entry.load() for entry in entries if entry.name not in left_out]
-        n_missing = sum(len(folder.missing_units(experiment)) for experiment in experiments)
+        n_missing = sum(len(folder.missing_cases(experiment)) for experiment in experiments)
     except ValueError as error:
         fail(str(error))
     if not experiments:

@@ -1,4 +1,4 @@
-"""Beyond the paper: heavier and dependent censoring, growing n, and the time of a query."""
+"""Beyond the paper: heavy and dependent censoring, consistency in n, time per query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cqrf.datasets import make_aft, make_dependent_censoring
-from cqrf.study.experiment import Claim, Experiment, Unit
+from cqrf.study.experiment import Case, Claim, Experiment
 from cqrf.study.figures import draw_lines
 from cqrf.study.methods import (
     BOTH_RULES,
@@ -22,16 +22,16 @@ from cqrf.study.methods import (
     build_forest,
     predict_all,
 )
-from cqrf.study.node_sizes import ERROR, means, measure, say
+from cqrf.study.node_sizes import ERROR, format_values, means, score_predictions
 from cqrf.study.results import Results, Row
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 NODE_SIZE = 20
 N_TEST = 500
-# Rates of C in the AFT model at which these shares of the rows are censored.
+# Rate of C in the AFT model that gives this share of censored rows.
 RATE_OF_SHARE = {0.1: 0.03227, 0.3: 0.11547, 0.5: 0.24175, 0.7: 0.46896}
 SLOPES = (0.0, 1.0, 2.0, 3.0)
-JUDGED_SLOPE = 2.0
+CLAIM_SLOPE = 2.0
 CORRECTED = (DEFAULT, "crf-generalized", "crf-quantile", "rsf")
 RULES = {
     "root, Beran": {"solver": "root", "censoring_survival": "beran"},
@@ -40,9 +40,10 @@ RULES = {
 }
 
 
-def list_units(
+def list_cases(
     column: str, repeats: int, values: Sequence[Any], quick_values: Sequence[Any], study: Study
-) -> list[Unit]:
+) -> list[Case]:
+    """Every repeat at every value of a column."""
     return [
         {"repeat": repeat, column: value}
         for value in study.pick(values, quick_values)
@@ -56,10 +57,11 @@ def run_simulation(
     train: Any,
     test: Any,
     study: Study,
-    unit: Unit,
+    case: Case,
     *,
     trees: int = 1000,
 ) -> list[Row]:
+    """Loss and error of each method for one simulated data set; ``column`` is the setting."""
     predicted = predict_all(
         methods,
         Sample.of(train),
@@ -67,46 +69,51 @@ def run_simulation(
         LEVELS,
         node_size=NODE_SIZE,
         n_estimators=study.pick(trees, 50),
-        seed=unit["repeat"],
+        seed=case["repeat"],
         study=study,
     )
     truth = test.quantile(test.X, LEVELS)
-    rows = measure({**unit, "node_size": NODE_SIZE}, predicted, LEVELS, test.latent, truth)
-    return [{column: unit[column], **row} for row in rows]
+    rows = score_predictions(
+        {**case, "node_size": NODE_SIZE}, predicted, LEVELS, test.latent, truth
+    )
+    return [{column: case[column], **row} for row in rows]
 
 
-def run_share(study: Study, unit: Unit) -> list[Row]:
-    make = partial(make_aft, censoring_rate=RATE_OF_SHARE[unit["censored"]])
-    train = make(study.pick(1000, 300), random_state=unit["repeat"])
-    test = make(N_TEST, random_state=1000 + unit["repeat"])
+def run_share(study: Study, case: Case) -> list[Row]:
+    """AFT model with a given share of censored rows."""
+    make = partial(make_aft, censoring_rate=RATE_OF_SHARE[case["censored"]])
+    train = make(study.pick(1000, 300), random_state=case["repeat"])
+    test = make(N_TEST, random_state=1000 + case["repeat"])
     methods = (*CORRECTED, *BOTH_RULES, "grf", *ORACLES)
-    return run_simulation("censored", methods, train, test, study, unit)
+    return run_simulation("censored", methods, train, test, study, case)
 
 
-def run_dependent(study: Study, unit: Unit) -> list[Row]:
-    make = partial(make_dependent_censoring, slope=unit["slope"])
-    train = make(study.pick(2000, 300), random_state=unit["repeat"])
-    test = make(N_TEST, random_state=1000 + unit["repeat"])
-    return run_simulation("slope", (*CORRECTED, *ORACLES), train, test, study, unit)
+def run_dependent(study: Study, case: Case) -> list[Row]:
+    """Censoring that depends on a covariate which does not affect T."""
+    make = partial(make_dependent_censoring, slope=case["slope"])
+    train = make(study.pick(2000, 300), random_state=case["repeat"])
+    test = make(N_TEST, random_state=1000 + case["repeat"])
+    return run_simulation("slope", (*CORRECTED, *ORACLES), train, test, study, case)
 
 
-def run_consistency(study: Study, unit: Unit) -> list[Row]:
-    train = make_aft(unit["n"], random_state=unit["repeat"])
-    test = make_aft(N_TEST, random_state=1000 + unit["repeat"])
+def run_consistency(study: Study, case: Case) -> list[Row]:
+    """AFT model with n training rows."""
+    train = make_aft(case["n"], random_state=case["repeat"])
+    test = make_aft(N_TEST, random_state=1000 + case["repeat"])
     methods = (DEFAULT, "crf-generalized", "grf-oracle")
-    return run_simulation("n", methods, train, test, study, unit, trees=500)
+    return run_simulation("n", methods, train, test, study, case, trees=500)
 
 
-def run_query_time(study: Study, unit: Unit) -> list[Row]:
-    """Time of a query at three levels, one thread: its weights, and then the solution."""
-    train = make_aft(unit["n"], random_state=unit["repeat"])
-    X = make_aft(200, random_state=1000 + unit["repeat"]).X
+def run_query_time(study: Study, case: Case) -> list[Row]:
+    """Time per query at three levels in one thread: weights and solution."""
+    train = make_aft(case["n"], random_state=case["repeat"])
+    X = make_aft(200, random_state=1000 + case["repeat"]).X
     forest = build_forest(
         METHODS[DEFAULT].criterion,
         train.X.shape[1],
         node_size=NODE_SIZE,
         n_estimators=study.pick(500, 50),
-        seed=unit["repeat"],
+        seed=case["repeat"],
         n_jobs=study.n_jobs,
     ).fit(train.X, train.y)
     neighbors = forest.weights(X).nnz / len(X)
@@ -121,8 +128,8 @@ def run_query_time(study: Study, unit: Unit) -> list[Row]:
         rows.append(
             {
                 "method": rule,
-                "n": unit["n"],
-                "repeat": unit["repeat"],
+                "n": case["n"],
+                "repeat": case["repeat"],
                 "microseconds": 1e6 * min(seconds) / len(X),
                 "neighbours": neighbors,
                 "what": "one query, three levels",
@@ -131,11 +138,11 @@ def run_query_time(study: Study, unit: Unit) -> list[Row]:
     return rows
 
 
-def judge_share(results: Results) -> list[Claim]:
-    """The default against the paper's methods at every share, and both rules at the largest."""
+def check_share(results: Results) -> list[Claim]:
+    """Default against the paper's methods at every share; root against argmin at the largest."""
     ratios, rules = {}, {}
-    for share, of in results.groups("censored"):
-        error = means(of, "error", (*CORRECTED, *BOTH_RULES))
+    for share, subset in results.groups("censored"):
+        error = means(subset, "error", (*CORRECTED, *BOTH_RULES))
         ratios[share] = error[DEFAULT] / min(error["crf-generalized"], error["crf-quantile"])
         rules[share] = error[DEFAULT] / error["censored-quantile, argmin"]
     heaviest = max(rules)
@@ -145,32 +152,34 @@ def judge_share(results: Results) -> list[Claim]:
             "error over that of the better crf: "
             + ", ".join(f"{v:.2f} at {share:.0%}" for share, v in ratios.items()),
             max(ratios.values()) < 1,
-            "With a tenth censored there is little to correct, and splits on the variance suit a "
-            "model in which only the mean moves: crf-quantile, as the paper says of such data.",
+            "With 10 % censored there is little to correct, and variance splits (crf-quantile) "
+            "suit a model in which only the mean depends on x, as the paper says.",
         ),
         Claim(
-            "The root rule is no worse than argmin where much is censored.",
+            "The root rule is no worse than argmin under heavy censoring.",
             f"error by root over error by argmin at {heaviest:.0%}: {rules[heaviest]:.3f}",
             rules[heaviest] <= 1,
         ),
     ]
 
 
-def judge_dependent(results: Results) -> list[Claim]:
-    at = results.where(slope=JUDGED_SLOPE)
+def check_dependent(results: Results) -> list[Claim]:
+    """Default against crf-generalized and against the oracle."""
+    at = results.where(slope=CLAIM_SLOPE)
     if not len(at):
         return []
     error = means(at, "error", (*CORRECTED, *ORACLES))
     over = error[DEFAULT] / error["crf-generalized"], error[DEFAULT] / error["grf-oracle"]
     return [
         Claim(
-            "Where censoring depends strongly on a covariate that T ignores, the default's error "
-            "is at most half of crf-generalized's.",
-            f"ratio {over[0]:.3f}; errors {say(error)}",
+            "If censoring depends strongly on a covariate that does not affect T, the default's "
+            "error is at most half of crf-generalized's.",
+            f"ratio {over[0]:.3f}; errors {format_values(error)}",
             over[0] <= 0.5,
         ),
         Claim(
-            "There it is at most 1.15 of grf-oracle's, which is told the latent times.",
+            "In that case it is at most 1.15 times that of grf-oracle, which is fitted to the "
+            "latent times.",
             f"ratio {over[1]:.3f}",
             over[1] <= 1.15,
         ),
@@ -182,16 +191,19 @@ def fit_rate(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def judge_consistency(results: Results) -> list[Claim]:
+def check_consistency(results: Results) -> list[Claim]:
+    """Whether the error falls with n, and at which rate."""
     rates, ends = {}, {}
-    for method, of in results.groups("method"):
-        errors = [group.mean("error") for _, group in of.groups("n")]
-        rates[method] = fit_rate(of.distinct("n"), errors)
+    for method, subset in results.groups("method"):
+        errors = [group.mean("error") for _, group in subset.groups("n")]
+        rates[method] = fit_rate(subset.distinct("n"), errors)
         ends[method] = errors[0], errors[-1]
     falls = all(
         later.mean("error") < earlier.mean("error")
-        for _, of in results.where(method=DEFAULT).groups("method")
-        for (_, earlier), (_, later) in zip(list(of.groups("n"))[:-1], list(of.groups("n"))[1:])
+        for _, subset in results.where(method=DEFAULT).groups("method")
+        for (_, earlier), (_, later) in zip(
+            list(subset.groups("n"))[:-1], list(subset.groups("n"))[1:]
+        )
     )
     return [
         Claim(
@@ -205,11 +217,12 @@ def judge_consistency(results: Results) -> list[Claim]:
     ]
 
 
-def judge_query_time(results: Results) -> list[Claim]:
+def check_query_time(results: Results) -> list[Claim]:
+    """How the time per query grows with n."""
     rates = {}
-    for method, of in results.groups("method"):
+    for method, subset in results.groups("method"):
         rates[method] = fit_rate(
-            of.distinct("n"), [group.mean("microseconds") for _, group in of.groups("n")]
+            subset.distinct("n"), [group.mean("microseconds") for _, group in subset.groups("n")]
         )
     ours = results.where(method="root, Beran")
     per_neighbor = {
@@ -219,55 +232,56 @@ def judge_query_time(results: Results) -> list[Claim]:
     few, many = min(per_neighbor), max(per_neighbor)
     return [
         Claim(
-            "A query takes O(n max(k, log n)) with k neighbours and O(n m log(n)^(p - 1)) with "
-            "Beran's estimate in the paper (appendix A.1); here its time follows the number of "
-            "rows with weight, whatever n is.",
-            "time of a query ~ n^a: "
+            "In the paper a query takes O(n max(k, log n)) with k neighbours and "
+            "O(n m log(n)^(p - 1)) with Beran's estimate (appendix A.1). Here its time is "
+            "proportional to the number of rows with positive weight.",
+            "time per query ~ n^a: "
             + ", ".join(f"{m} a = {v:.2f}" for m, v in rates.items())
-            + "; root, nanoseconds for each row with weight: "
+            + "; root, nanoseconds per row with positive weight: "
             f"{per_neighbor[few]:.0f} at n = {few}, {per_neighbor[many]:.0f} at n = {many}",
             rates["root, Beran"] < 1,
         )
     ]
 
 
-def tabulate_rates(results: Results) -> str:
-    lines = ["| n | microseconds a query, root | argmin | argmin, neighbours | rows with weight |"]
+def tabulate_query_times(results: Results) -> str:
+    """Microseconds per query and rows with positive weight, by n."""
+    lines = ["| n | µs per query, root | argmin | argmin, neighbours | rows with positive weight |"]
     lines += ["|---|---|---|---|---|"]
-    for n, of in results.groups("n"):
-        cells = [f"{of.where(method=rule).mean('microseconds'):.0f}" for rule in RULES]
-        lines.append(f"| {n} | " + " | ".join(cells) + f" | {of.mean('neighbours'):.0f} |")
+    for n, subset in results.groups("n"):
+        cells = [f"{subset.where(method=rule).mean('microseconds'):.0f}" for rule in RULES]
+        lines.append(f"| {n} | " + " | ".join(cells) + f" | {subset.mean('neighbours'):.0f} |")
     return "\n".join(lines)
 
 
 EXPERIMENTS = (
     Experiment(
         name="censoring-share",
-        list_units=partial(list_units, "censored", 5, tuple(RATE_OF_SHARE), (0.1, 0.7)),
-        run_unit=run_share,
+        list_cases=partial(list_cases, "censored", 5, tuple(RATE_OF_SHARE), (0.1, 0.7)),
+        run_case=run_share,
         draw=partial(draw_lines, x="censored", panel="tau", measures=(ERROR,), log="y"),
-        judge=judge_share,
+        check_claims=check_share,
     ),
     Experiment(
         name="dependent-censoring",
-        list_units=partial(list_units, "slope", 5, SLOPES, (0.0, 2.0)),
-        run_unit=run_dependent,
+        list_cases=partial(list_cases, "slope", 5, SLOPES, (0.0, 2.0)),
+        run_case=run_dependent,
         draw=partial(draw_lines, x="slope", panel="tau", measures=(ERROR,), log="y"),
-        judge=judge_dependent,
+        check_claims=check_dependent,
     ),
     Experiment(
         name="consistency",
-        list_units=partial(
-            list_units, "n", 3, (250, 500, 1000, 2000, 4000, 8000, 16000), (250, 500, 1000)
+        list_cases=partial(
+            list_cases, "n", 3, (250, 500, 1000, 2000, 4000, 8000, 16000), (250, 500, 1000)
         ),
-        run_unit=run_consistency,
+        run_case=run_consistency,
         draw=partial(draw_lines, x="n", panel="tau", measures=(ERROR,), log="xy"),
-        judge=judge_consistency,
+        check_claims=check_consistency,
     ),
     Experiment(
         name="query-time",
-        list_units=partial(list_units, "n", 3, (1000, 4000, 16000, 64000), (500, 1000)),
-        run_unit=run_query_time,
+        list_cases=partial(list_cases, "n", 3, (1000, 4000, 16000, 64000), (500, 1000)),
+        run_case=run_query_time,
         draw=partial(
             draw_lines,
             x="n",
@@ -275,7 +289,7 @@ EXPERIMENTS = (
             measures=(("microseconds", "microseconds"), ("neighbours", "rows with weight")),
             log="xy",
         ),
-        judge=judge_query_time,
-        tabulate=tabulate_rates,
+        check_claims=check_query_time,
+        tabulate=tabulate_query_times,
     ),
 )

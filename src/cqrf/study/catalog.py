@@ -1,7 +1,6 @@
-"""Catalog: every experiment, in the order of the paper and then beyond it.
+"""Catalog: every experiment, first those of the paper in its order, then those beyond it.
 
-Names and titles stand here, so that to list them costs nothing; the experiments themselves
-are loaded when they are run.
+Listing names and titles imports no experiment; a module is imported when its experiment is loaded.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """An experiment; ``where`` is its place in the paper, empty for one beyond it."""
+    """An experiment; ``section`` is its section in the paper, empty for one beyond it."""
 
     name: str
     title: str
-    where: str
+    section: str
     module: str
     needs_peers: bool = False
 
@@ -35,14 +34,16 @@ CATALOG = (
     Entry("aft-node-sizes", "AFT model: losses", "5.1.1, fig. 3", "node_sizes"),
     Entry(
         "heteroscedastic-curves",
-        "Change of spread: quantiles along x1",
+        "Heteroscedastic model: quantiles along x1",
         "5.1.2, fig. 2",
         "curves",
     ),
-    Entry("heteroscedastic-node-sizes", "Change of spread: losses", "5.1.2, fig. 4", "node_sizes"),
+    Entry(
+        "heteroscedastic-node-sizes", "Heteroscedastic model: losses", "5.1.2, fig. 4", "node_sizes"
+    ),
     Entry(
         "censoring-survival",
-        "Survival of the censoring time",
+        "Survival function of the censoring time",
         "5.2, fig. 5",
         "censoring_survival",
     ),
@@ -52,13 +53,13 @@ CATALOG = (
     Entry("interval-coverage", "Sine model: coverage of intervals", "B.1", "intervals"),
     Entry("sine-curves", "Sine model: quantiles along x", "B.2", "curves"),
     Entry("consistency", "AFT model: error as n grows", "4.1, theory", "beyond"),
-    Entry("query-time", "Time of a query as n grows", "A.1, theory", "beyond"),
+    Entry("query-time", "Time per query as n grows", "A.1, theory", "beyond"),
     Entry("censoring-share", "AFT model: 10 to 70 % censored", "", "beyond"),
-    Entry("dependent-censoring", "Censoring that follows a covariate", "", "beyond"),
-    Entry("r-packages", "Beside the R packages of the paper", "", "references"),
+    Entry("dependent-censoring", "Censoring that depends on a covariate", "", "beyond"),
+    Entry("r-packages", "Comparison with the R packages of the paper", "", "references"),
     Entry(
         "python-packages",
-        "Beside Python packages",
+        "Comparison with Python packages",
         "",
         "references",
         needs_peers=True,
@@ -67,7 +68,7 @@ CATALOG = (
 
 
 def find_entries(names: Sequence[str]) -> list[Entry]:
-    """Entries of these names, in the catalog's order; ``all`` is every one."""
+    """Entries with these names, in the order of the catalog; ``all`` selects every entry."""
     known = [*(entry.name for entry in CATALOG), "all"]
     for name in names:
         if name not in known:

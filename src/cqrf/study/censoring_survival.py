@@ -1,4 +1,4 @@
-"""Conditional survival of the censoring time: both estimates of the paper beside the truth."""
+"""Conditional survival of the censoring time: both estimates of the paper and the truth."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from cqrf._input.target import Target
 from cqrf.datasets import make_aft
 from cqrf.metrics.ipcw import estimate_censoring_survival
-from cqrf.study.experiment import Claim, Experiment, Unit
-from cqrf.study.figures import LOOKS, TRUTH, add_legend, panels
+from cqrf.study.experiment import Case, Claim, Experiment
+from cqrf.study.figures import STYLES, TRUTH, add_legend, panels
 from cqrf.study.methods import DEFAULT, METHODS, Study, build_forest
-from cqrf.study.node_sizes import say
+from cqrf.study.node_sizes import format_values
 from cqrf.study.results import Results, Row
 
 RATE = 0.08
@@ -21,10 +21,11 @@ TIMES = np.linspace(0.0, 12.0, 61)
 NEIGHBOR_SHARE = 0.1
 NODE_SIZE = 20
 OURS = "Beran, censored-quantile"
-SEEN = 0.9  # level of T up to which enough is seen of C to judge its estimates
+SEEN = 0.9  # up to this quantile of T there are enough censored rows to estimate G
 
 
-def list_units(study: Study) -> list[Unit]:
+def list_cases(study: Study) -> list[Case]:
+    """Every repeat at every n."""
     return [
         {"repeat": repeat, "n": n}
         for n in study.pick((500, 1500, 5000), (300, 600))
@@ -32,13 +33,13 @@ def list_units(study: Study) -> list[Unit]:
     ]
 
 
-def run_unit(study: Study, unit: Unit) -> list[Row]:
-    """Estimates at four places along x1, all other covariates at the middle of their range."""
-    data = make_aft(unit["n"], censoring_rate=RATE, random_state=unit["repeat"])
+def run_case(study: Study, case: Case) -> list[Row]:
+    """Estimates at four values of x1, with all other covariates at the middle of their range."""
+    data = make_aft(case["n"], censoring_rate=RATE, random_state=case["repeat"])
     settings = {
         "node_size": NODE_SIZE,
         "n_estimators": study.pick(1000, 50),
-        "seed": unit["repeat"],
+        "seed": case["repeat"],
         "n_jobs": study.n_jobs,
     }
     forest = build_forest("quantile", data.X.shape[1], **settings).fit(data.X, data.y)
@@ -49,7 +50,7 @@ def run_unit(study: Study, unit: Unit) -> list[Row]:
     last_seen = data.quantile(queries, SEEN)
     own = build_forest(METHODS[DEFAULT].criterion, data.X.shape[1], **settings)
     beran_of_own = np.asarray(own.fit(data.X, data.y).predict_censoring(queries, TIMES))
-    n_nearest = round(NEIGHBOR_SHARE * unit["n"])
+    n_nearest = round(NEIGHBOR_SHARE * case["n"])
     rows = []
     for i, x in enumerate(POINTS):
         nearest = np.argsort(-weights[i], kind="stable")[:n_nearest]
@@ -64,9 +65,9 @@ def run_unit(study: Study, unit: Unit) -> list[Row]:
                 rows.append(
                     {
                         "method": method,
-                        "n": unit["n"],
+                        "n": case["n"],
                         "x": x,
-                        "repeat": unit["repeat"],
+                        "repeat": case["repeat"],
                         "time": float(t),
                         "survival": float(value),
                         "truth": float(np.exp(-RATE * t)),
@@ -76,7 +77,8 @@ def run_unit(study: Study, unit: Unit) -> list[Row]:
     return rows
 
 
-def judge(results: Results) -> list[Claim]:
+def check_claims(results: Results) -> list[Claim]:
+    """Distance of both estimates to each other and to the truth."""
     apart, off = {}, {}
     for n, at in results.where(seen=1).groups("n"):
         both = [at.where(method=m).column("survival") for m in ("Beran", "neighbours")]
@@ -88,19 +90,19 @@ def judge(results: Results) -> list[Claim]:
     worst = max(off[many].values())
     return [
         Claim(
-            "As n grows the two estimates come closer.",
+            "The two estimates converge to each other as n grows.",
             "mean distance: " + ", ".join(f"{d:.3f} at n = {n}" for n, d in apart.items()),
             apart[many] < apart[few],
         ),
         Claim(
-            "Both are then good approximations of the true curve.",
+            "For large n both are close to the true curve.",
             f"mean distance to the truth, up to the .9 quantile of T: "
-            f"{say(off[few])} at n = {few}; {say(off[many])} at n = {many}",
+            f"{format_values(off[few])} at n = {few}; {format_values(off[many])} at n = {many}",
             worst < 0.03 and worst < max(off[few].values()),
         ),
         Claim(
-            "Where x1 is small the estimates degenerate in the tail, as no censored times are "
-            "seen there.",
+            "At small x1 the estimates degenerate in the tail, because no censored times are "
+            "observed there.",
             f"mean distance to the truth at n = {many}, x1 = {POINTS[0]}: {before:.3f} up to the "
             f".9 quantile of T, {tail:.3f} beyond it",
             tail > 3 * before,
@@ -109,11 +111,12 @@ def judge(results: Results) -> list[Claim]:
 
 
 def distance(results: Results) -> float:
+    """Mean absolute difference between estimate and truth."""
     return float(np.abs(results.column("survival") - results.column("truth")).mean())
 
 
 def draw(results: Results) -> Any:
-    """A row for each n, a column for each place, one repeat."""
+    """A row of panels for each n, a column for each x1; the first repeat."""
     shown = results.where(repeat=0)
     sizes = shown.distinct("n")
     figure, grid = panels(len(sizes), len(POINTS), width=2.7, height=2.2)
@@ -122,7 +125,7 @@ def draw(results: Results) -> Any:
             for method, curve in cell.groups("method"):
                 axes.step(
                     curve.column("time"), curve.column("survival"), where="post", label=method,
-                    **LOOKS[method],
+                    **STYLES[method],
                 )  # fmt: skip
             axes.plot(curve.column("time"), curve.column("truth"), label="truth", **TRUTH)
             seen = curve.where(seen=1).column("time").max()
@@ -137,9 +140,9 @@ def draw(results: Results) -> Any:
 EXPERIMENTS = (
     Experiment(
         name="censoring-survival",
-        list_units=list_units,
-        run_unit=run_unit,
+        list_cases=list_cases,
+        run_case=run_case,
         draw=draw,
-        judge=judge,
+        check_claims=check_claims,
     ),
 )

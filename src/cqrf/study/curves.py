@@ -1,8 +1,8 @@
-"""Curves: estimated quantiles against the one covariate that matters.
+"""Curves: estimated quantiles against the one covariate that affects T.
 
-What a curve misses is told in two parts, over ten bins of x: its bias, the mean distance of a
-bin's mean estimate from its mean truth; and its scatter, the standard deviation of the estimates'
-errors within a bin. Both are shares of the mean true quantile.
+The error of a curve has two parts, computed over ten bins of x. Its bias is the mean absolute
+difference between the mean estimate and the mean truth of a bin. Its scatter is the mean standard
+deviation of the errors within a bin. Both are relative to the mean true quantile.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from cqrf.datasets import make_aft, make_heteroscedastic, make_sine
-from cqrf.study.experiment import Claim, Experiment, Unit
+from cqrf.study.experiment import Case, Claim, Experiment
 from cqrf.study.figures import draw_curves, draw_intervals
 from cqrf.study.methods import CENSORED, DEFAULT, Sample, Study, predict_all
-from cqrf.study.node_sizes import N_MANY, judge_share
+from cqrf.study.node_sizes import N_MANY, check_censored_share
 from cqrf.study.results import Results, Row
 
 REPEATS = 3  # the figure shows the first
@@ -27,7 +27,8 @@ CRF = ("crf-generalized", "crf-quantile")
 NAIVE = ("grf", "qrf")
 
 
-def list_units(node_sizes: Sequence[int], study: Study) -> list[Unit]:
+def list_cases(node_sizes: Sequence[int], study: Study) -> list[Case]:
+    """Every repeat at every node size."""
     return [
         {"repeat": repeat, "node_size": node_size}
         for repeat in range(study.pick(REPEATS, 1))
@@ -42,30 +43,30 @@ def run_curves(
     methods: Sequence[str],
     levels: Sequence[float],
     study: Study,
-    unit: Unit,
+    case: Case,
     *,
     out_of_bag: bool = False,
 ) -> list[Row]:
-    """Estimates for fresh rows, or out of bag for the training rows, by their first covariate."""
-    train = make(study.pick(n, 300), random_state=unit["repeat"])
-    X = train.X if out_of_bag else make(N_QUERIES, random_state=1000 + unit["repeat"]).X
+    """Estimates for new rows, or out of bag for the training rows, sorted by x1."""
+    train = make(study.pick(n, 300), random_state=case["repeat"])
+    X = train.X if out_of_bag else make(N_QUERIES, random_state=1000 + case["repeat"]).X
     predicted = predict_all(
         methods,
         Sample.of(train),
         None if out_of_bag else X,
         levels,
-        node_size=unit["node_size"],
+        node_size=case["node_size"],
         n_estimators=study.pick(trees, 50),
-        seed=unit["repeat"],
+        seed=case["repeat"],
         study=study,
     )
     truth = train.quantile(X, levels)
     return [
         {
             "method": method,
-            "node_size": unit["node_size"],
+            "node_size": case["node_size"],
             "tau": tau,
-            "repeat": unit["repeat"],
+            "repeat": case["repeat"],
             "x": float(X[i, 0]),
             "quantile": float(quantiles[i, k]),
             "truth": float(truth[i, k]),
@@ -77,7 +78,7 @@ def run_curves(
 
 
 def split_error(results: Results) -> tuple[float, float]:
-    """Bias and scatter of a curve, mean over repeats."""
+    """Bias and scatter of a curve, averaged over repeats."""
     parts = []
     for _, curve in results.groups("repeat"):
         x, truth = curve.column("x"), curve.column("truth")
@@ -99,15 +100,17 @@ def relative_error(results: Results) -> float:
 
 
 def shift(results: Results) -> float:
-    """Mean error, with its sign, over the mean true quantile."""
+    """Mean signed error over the mean true quantile."""
     return float(results.mean("quantile") / results.mean("truth") - 1)
 
 
-def say(values: dict[str, float]) -> str:
-    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in values.items())
+def format_percent(values: dict[str, float], digits: int = 0) -> str:
+    """Name and value of each entry, as text."""
+    return ", ".join(f"{name} {100 * value:.{digits}f} %" for name, value in values.items())
 
 
-def judge_aft(results: Results) -> list[Claim]:
+def check_aft(results: Results) -> list[Claim]:
+    """Claims on the AFT model."""
     small, large = sorted(results.distinct("node_size"))[:: len(results.distinct("node_size")) - 1]
     at = results.where(node_size=small)
     high = at.where(tau=0.9)
@@ -126,107 +129,108 @@ def judge_aft(results: Results) -> list[Claim]:
     worse = errors["rsf"] / max(errors[m] for m in CRF)
     return [
         Claim(
-            "grf and qrf, which take censored times for event times, lie far below the truth.",
-            f"mean shift at τ = .1: {say(low_shifts)}; at τ = .9: {say(shifts)}",
+            "grf and qrf, which treat censored times as event times, lie far below the truth.",
+            f"mean shift at τ = .1: {format_percent(low_shifts)}; at τ = .9: "
+            f"{format_percent(shifts)}",
             max(low_shifts.values()) < -0.2 and max(shifts.values()) < -0.05,
         ),
         Claim(
-            "crf-generalized and crf-quantile are almost the true quantiles.",
-            f"mean absolute error: {say(errors)} of the true quantile",
+            "crf-generalized and crf-quantile are close to the true quantiles.",
+            f"mean absolute error: {format_percent(errors)} of the true quantile",
             max(errors[m] for m in CRF) < 0.1 and max(errors[m] for m in CRF) < errors["grf"] / 2,
         ),
         Claim(
-            "rsf is unstable, and does not correct the bias of censoring.",
-            f"scatter at τ = .9: {say({m: part[1] for m, part in parts.items()})}; bias: "
-            f"{say({m: part[0] for m, part in parts.items()})}; error over that of the worse crf "
-            f"{worse:.1f}",
+            "rsf is unstable and does not correct the bias due to censoring.",
+            f"scatter at τ = .9: {format_percent({m: part[1] for m, part in parts.items()})}; "
+            f"bias: {format_percent({m: part[0] for m, part in parts.items()})}; error over that "
+            f"of the worse crf {worse:.1f}",
             parts["rsf"][1] > 1.5 * max(parts[m][1] for m in CRF) and worse > 2,
         ),
         Claim(
-            f"With nodes of {large} instead of {small} rows all but rsf are more biased and vary "
-            "less, and rsf is still volatile.",
-            f"bias at τ = .9: {say_change(grows, 0)}; scatter: {say_change(grows, 1)}",
+            f"With node size {large} instead of {small} all methods but rsf have more bias and "
+            "less variance, and rsf is still volatile.",
+            f"bias at τ = .9: {format_change(grows, 0)}; scatter: {format_change(grows, 1)}",
             more_biased and less_variant and still_volatile,
-            "The bias grows for all, and the scatter of both crf falls. That of grf and qrf stays "
-            "what it was, and rsf, too, is smoother with larger leaves.",
+            "The bias of all methods grows, and the scatter of both crf methods falls. The scatter "
+            "of grf and qrf does not change, and that of rsf falls too.",
         ),
     ]
 
 
-def say_change(values: dict[str, Any], part: int) -> str:
+def format_change(values: dict[str, Any], part: int) -> str:
+    """Bias (part 0) or scatter (part 1) at the small and at the large node size, as text."""
     return ", ".join(
         f"{m} {100 * a[part]:.1f} to {100 * b[part]:.1f} %" for m, (a, b) in values.items()
     )
 
 
-def judge_heteroscedastic(results: Results) -> list[Claim]:
+def check_heteroscedastic(results: Results) -> list[Claim]:
+    """Claims on the heteroscedastic model."""
     errors = {m: relative_error(results.where(method=m)) for m in CENSORED}
     step = {}
     for method in ("crf-generalized", "rsf", "crf-quantile", DEFAULT):
-        of = results.where(method=method, tau=0.9)
-        right = of.column("x") > 0
-        values, truth = of.column("quantile"), of.column("truth")
+        subset = results.where(method=method, tau=0.9)
+        right = subset.column("x") > 0
+        values, truth = subset.column("quantile"), subset.column("truth")
         found = values[right].mean() - values[~right].mean()
         step[method] = float(found / (truth[right].mean() - truth[~right].mean()))
     rest = [errors[m] for m in CENSORED if m not in (DEFAULT, "crf-generalized")]
     return [
         Claim(
-            "crf-generalized is much more accurate than all other methods, arguably the only one "
-            "that works.",
-            f"mean absolute error: {say_finely(errors)} of the true quantile",
+            "crf-generalized is much more accurate than all other methods, arguably the only "
+            "method that works.",
+            f"mean absolute error: {format_percent(errors, 1)} of the true quantile",
             errors["crf-generalized"] < 0.6 * min(rest),
         ),
         Claim(
-            "crf-generalized is almost the true quantiles.",
+            "crf-generalized is close to the true quantiles.",
             f"mean absolute error {100 * errors['crf-generalized']:.1f} %",
             errors["crf-generalized"] < 0.02,
         ),
         Claim(
-            "rsf does not see the change of spread.",
-            f"share found of the step in the .9 quantile: {say(step)}",
+            "rsf does not detect the heteroscedasticity.",
+            f"estimated step of the .9 quantile over the true step: {format_percent(step)}",
             step["rsf"] < 0.5,
         ),
     ]
 
 
-def say_finely(values: dict[str, float]) -> str:
-    return ", ".join(f"{name} {100 * value:.1f} %" for name, value in values.items())
-
-
-def judge_sine(results: Results) -> list[Claim]:
+def check_sine(results: Results) -> list[Claim]:
+    """Claims on the quantiles of the sine model."""
     errors = {m: relative_error(results.where(method=m)) for m in results.distinct("method")}
     low = {m: relative_error(results.where(method=m, tau=0.1)) for m in results.distinct("method")}
     return [
-        judge_share(make_sine(N_MANY, random_state=0).y, 0.25),
+        check_censored_share(make_sine(N_MANY, random_state=0).y, 0.25),
         Claim(
             "crf predicts almost the same quantiles as grf-oracle.",
-            f"mean absolute error: {say_finely(errors)} of the true quantile",
+            f"mean absolute error: {format_percent(errors, 1)} of the true quantile",
             errors["crf-generalized"] < 1.25 * errors["grf-oracle"],
         ),
         Claim(
-            "At τ = .1 grf is far off the true quantile, and crf as good as grf-oracle.",
-            f"mean absolute error at τ = .1: {say_finely(low)}",
+            "At τ = .1 grf is far from the true quantile, and crf is as good as grf-oracle.",
+            f"mean absolute error at τ = .1: {format_percent(low, 1)}",
             low["grf"] > 2 * low["crf-generalized"]
             and low["crf-generalized"] < 1.25 * low["grf-oracle"],
         ),
     ]
 
 
-def judge_interval_curves(results: Results) -> list[Claim]:
+def check_interval_curves(results: Results) -> list[Claim]:
+    """Claims on the prediction intervals of the sine model."""
     widths = {}
     lows = {}
-    for method, of in results.groups("method"):
-        lower, upper = of.where(tau=0.025), of.where(tau=0.975)
+    for method, subset in results.groups("method"):
+        lower, upper = subset.where(tau=0.025), subset.where(tau=0.975)
         true_width = upper.mean("truth") - lower.mean("truth")
         widths[method] = (upper.mean("quantile") - lower.mean("quantile")) / true_width
         lows[method] = (lower.mean("quantile") - lower.mean("truth")) / true_width
     return [
         Claim(
-            "qrf and grf put the lower quantile too low, and their intervals are much wider than "
+            "The lower quantile of qrf and grf is too low, and their intervals are much wider than "
             "the true ones.",
             "width over the true width: "
             + ", ".join(f"{m} {v:.2f}" for m, v in widths.items())
-            + "; lower end less the true one, over the true width: "
+            + "; lower end minus the true lower end, over the true width: "
             + ", ".join(f"{m} {v:+.2f}" for m, v in lows.items()),
             min(widths["grf"], widths["qrf"]) > 1.2 and max(lows["grf"], lows["qrf"]) < -0.1,
         )
@@ -237,22 +241,22 @@ INTERVAL_METHODS = (DEFAULT, *CRF, *NAIVE, "grf-oracle", "qrf-oracle")
 EXPERIMENTS = (
     Experiment(
         name="aft-curves",
-        list_units=lambda study: list_units(study.pick((20, 80), (20, 60)), study),
-        run_unit=partial(run_curves, make_aft, 1000, 1000, CENSORED, (0.1, 0.9)),
+        list_cases=lambda study: list_cases(study.pick((20, 80), (20, 60)), study),
+        run_case=partial(run_curves, make_aft, 1000, 1000, CENSORED, (0.1, 0.9)),
         draw=partial(draw_curves, rows="node_size", columns="tau", x_label="x1"),
-        judge=judge_aft,
+        check_claims=check_aft,
     ),
     Experiment(
         name="heteroscedastic-curves",
-        list_units=partial(list_units, (150,)),
-        run_unit=partial(run_curves, make_heteroscedastic, 2000, 2000, CENSORED, (0.1, 0.5, 0.9)),
+        list_cases=partial(list_cases, (150,)),
+        run_case=partial(run_curves, make_heteroscedastic, 2000, 2000, CENSORED, (0.1, 0.5, 0.9)),
         draw=partial(draw_curves, rows="node_size", columns="tau", x_label="x1"),
-        judge=judge_heteroscedastic,
+        check_claims=check_heteroscedastic,
     ),
     Experiment(
         name="sine-curves",
-        list_units=partial(list_units, (10,)),
-        run_unit=partial(
+        list_cases=partial(list_cases, (10,)),
+        run_case=partial(
             run_curves,
             make_sine,
             300,
@@ -261,15 +265,15 @@ EXPERIMENTS = (
             (0.1, 0.5, 0.9),
         ),
         draw=partial(draw_curves, rows="node_size", columns="tau", x_label="x"),
-        judge=judge_sine,
+        check_claims=check_sine,
     ),
     Experiment(
         name="interval-curves",
-        list_units=partial(list_units, (20,)),
-        run_unit=partial(
+        list_cases=partial(list_cases, (20,)),
+        run_case=partial(
             run_curves, make_sine, 300, 500, INTERVAL_METHODS, (0.025, 0.975), out_of_bag=True
         ),
         draw=partial(draw_intervals, x_label="x"),
-        judge=judge_interval_curves,
+        check_claims=check_interval_curves,
     ),
 )

@@ -1,8 +1,8 @@
-"""Experiment: units to run, a figure to draw, claims to judge; and the folder they go to.
+"""Experiment: cases to run, a figure to draw, claims to check; and the folder of its results.
 
-A unit, one repeat at one setting, is run once: what its experiment's file already holds is not
-run again. A folder belongs to one kind of run, the paper's size or a quick one, with our
-baselines or with the peers'; ``run.json`` says which.
+A case is one repeat at one setting. It is run once: cases that the results file of the experiment
+already has are skipped. A folder holds one kind of study, full or quick, with our baselines or
+with those of other packages; ``run.json`` records which.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from cqrf.study.results import Results, Row, read_results, write_results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Unit: TypeAlias = dict[str, Any]
+Case: TypeAlias = dict[str, Any]
 
 
 class Claim(NamedTuple):
-    """Something said of an experiment, and what it showed."""
+    """A claim about an experiment, what was measured, and whether the claim holds."""
 
     text: str
     measured: str
     holds: bool
-    why: str = ""
-    """Why it does not hold, where it does not."""
+    reason: str = ""
+    """Why it does not hold, if it does not."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment, by its parts."""
+    """One experiment: functions that list and run its cases, draw its figure, check its claims."""
 
     name: str
-    list_units: Callable[[Study], list[Unit]]
-    run_unit: Callable[[Study, Unit], list[Row]]
+    list_cases: Callable[[Study], list[Case]]
+    run_case: Callable[[Study, Case], list[Row]]
     draw: Callable[[Results], Figure]
-    judge: Callable[[Results], list[Claim]]
+    check_claims: Callable[[Results], list[Claim]]
     tabulate: Callable[[Results], str] | None = None
-    """A table for the page, in Markdown."""
+    """Makes a table for the page, in Markdown."""
 
 
 class Folder:
-    """Where results go."""
+    """The folder of results: a CSV file and a figure per experiment, run.json and README.md."""
 
     def __init__(self, path: Path, study: Study) -> None:
         if path.exists() and not path.is_dir():
@@ -74,7 +74,7 @@ class Folder:
             record = json.loads(file.read_text(encoding="utf-8"))
             record["seconds"].values()
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{file} is no record of a run; give another --out.") from error
+            raise ValueError(f"{file} is not the record of a run; give another --out.") from error
         return dict(record)
 
     def holds(self, name: str) -> bool:
@@ -82,47 +82,47 @@ class Folder:
         return (self.path / f"{name}.csv").exists()
 
     def results(self, name: str) -> Results:
-        """What the folder holds of an experiment."""
+        """Results of an experiment in the folder."""
         return read_results(self.path / f"{name}.csv")
 
-    def missing_units(self, experiment: Experiment) -> list[Unit]:
-        """Units that are not in the folder yet."""
+    def missing_cases(self, experiment: Experiment) -> list[Case]:
+        """Cases without results in the folder."""
         done = self.results(experiment.name)
-        units = experiment.list_units(self.study)
+        cases = experiment.list_cases(self.study)
         if not len(done):
-            return units
-        names = list(units[0])
+            return cases
+        names = list(cases[0])
         lacking = set(names) - set(done.rows[0])
         if lacking:
             raise ValueError(
                 f"{self.path / experiment.name}.csv has no column {sorted(lacking)[0]!r}. Remove "
-                "the file to run its experiment anew."
+                "the file to run its experiment again."
             )
         keys = {tuple(row[name] for name in names) for row in done.rows}
-        return [unit for unit in units if tuple(unit[name] for name in names) not in keys]
+        return [case for case in cases if tuple(case[name] for name in names) not in keys]
 
-    def run(self, experiment: Experiment) -> Iterator[Unit]:
-        """Run what is missing, unit by unit; each is in the file when it is yielded."""
+    def run(self, experiment: Experiment) -> Iterator[Case]:
+        """Run the missing cases; a case is yielded after its results are written."""
         self.path.mkdir(parents=True, exist_ok=True)
         results = self.results(experiment.name)
-        if not len(results):  # its file was removed, to be made anew
+        if not len(results):  # the file was removed: count its seconds from zero
             self.record["seconds"].pop(experiment.name, None)
-        for unit in self.missing_units(experiment):
+        for case in self.missing_cases(experiment):
             began = time.perf_counter()
-            results = Results(results.rows + experiment.run_unit(self.study, unit))
+            results = Results(results.rows + experiment.run_case(self.study, case))
             write_results(self.path / f"{experiment.name}.csv", results)
             seconds = self.record["seconds"]
             spent = seconds.get(experiment.name, 0.0) + time.perf_counter() - began
             seconds[experiment.name] = round(spent, 3)
             self._write("run.json", json.dumps(self.record, indent=1) + "\n")
-            yield unit
+            yield case
 
     def write_page(self, text: str) -> None:
-        """Write the page over all results."""
+        """Write README.md."""
         self._write("README.md", text)
 
     def draw(self, experiment: Experiment) -> None:
-        """Draw the figure of what the folder holds, as SVG and PNG."""
+        """Draw the figure of an experiment from its results, as SVG and PNG."""
         from matplotlib import rc_context
         from matplotlib.pyplot import close
 

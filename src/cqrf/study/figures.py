@@ -1,4 +1,4 @@
-"""Figures: the shapes that the study's pictures take, one look for each method."""
+"""Figures of the study; each method has the same colour and line style in all of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STYLE: Any = {
     "svg.hashsalt": "cqrf",
 }
 
-# A colour for each family of trees, a line style for how they are read: colours are Okabe
-# and Ito's, told apart with any colour vision.
+# One colour per splitting criterion, one line style per way to estimate quantiles. The colours are
+# Okabe and Ito's, which can be told apart with any colour vision.
 BLUE, GREEN, VERMILLION, PURPLE, ORANGE = "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00"
-LOOKS: dict[str, dict[str, Any]] = {
+STYLES: dict[str, dict[str, Any]] = {
     "censored-quantile": {"color": VERMILLION, "ls": "-", "lw": 2.2, "zorder": 4},
     "censored-quantile, argmin": {"color": VERMILLION, "ls": "--"},
     "crf-generalized": {"color": BLUE, "ls": "-"},
@@ -48,7 +48,7 @@ TRUTH = {"color": "black", "ls": "-", "lw": 1.8, "zorder": 5}
 
 
 def panels(n_rows: int, n_columns: int, width: float = 3.4, height: float = 2.8) -> Any:
-    """Figure and a grid of axes."""
+    """A figure with a grid of axes."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(
@@ -63,7 +63,7 @@ def add_legend(figure: Figure, axes: Axes) -> None:
 
 
 def draw_curves(results: Results, *, rows: str, columns: str, x_label: str) -> Figure:
-    """Estimated quantiles of the first repeat against a covariate, the true ones in black."""
+    """Estimated quantiles of the first repeat against a covariate; true quantiles in black."""
     results = results.where(repeat=results.rows[0]["repeat"])
     figure, grid = panels(len(results.distinct(rows)), len(results.distinct(columns)))
     for line, (row, in_row) in zip(grid, results.groups(rows)):
@@ -73,7 +73,7 @@ def draw_curves(results: Results, *, rows: str, columns: str, x_label: str) -> F
                     curve.column("x"),
                     curve.column("quantile"),
                     label=method,
-                    **{"lw": 1.0, **LOOKS[method]},
+                    **{"lw": 1.0, **STYLES[method]},
                 )
             axes.plot(curve.column("x"), curve.column("truth"), label="truth", **TRUTH)
             axes.set_title(f"{name_value(columns, column)}, {name_value(rows, row)}", fontsize=9)
@@ -84,17 +84,17 @@ def draw_curves(results: Results, *, rows: str, columns: str, x_label: str) -> F
 
 
 def draw_intervals(results: Results, *, x_label: str) -> Figure:
-    """A panel for each method: its interval along x as a band, the true one between lines."""
+    """A panel for each method: its interval along x as a band, the true interval as lines."""
     results = results.where(repeat=results.rows[0]["repeat"])
     methods = results.distinct("method")
     n_columns = (len(methods) + 1) // 2
     figure, grid = panels(2, n_columns, width=2.8, height=2.3)
     for axes in grid.flat[len(methods) :]:
         axes.set_visible(False)
-    for axes, (method, of) in zip(grid.flat, results.groups("method")):
-        lower, upper = (of.where(tau=tau) for tau in sorted(of.distinct("tau")))
+    for axes, (method, subset) in zip(grid.flat, results.groups("method")):
+        lower, upper = (subset.where(tau=tau) for tau in sorted(subset.distinct("tau")))
         ends = lower.column("quantile"), upper.column("quantile")
-        axes.fill_between(lower.column("x"), *ends, color=LOOKS[method]["color"], alpha=0.35, lw=0)
+        axes.fill_between(lower.column("x"), *ends, color=STYLES[method]["color"], alpha=0.35, lw=0)
         for end in (lower, upper):
             axes.plot(end.column("x"), end.column("truth"), color="black", lw=1)
         axes.set_title(method, fontsize=9)
@@ -113,8 +113,8 @@ def draw_lines(
 ) -> Figure:
     """Mean and standard deviation over repeats against a setting, a line for each method.
 
-    A column for each value of ``panel``, a row for each of the measures (column, label); for
-    a single value the measures stand side by side.
+    There is a column of panels for each value of ``panel`` and a row for each of the measures
+    (column, label). If there is a single value the measures are in one row.
     """
     n_values = len(results.distinct(panel))
     if n_values == 1:
@@ -130,10 +130,10 @@ def draw_lines(
                     for at, group in curve.groups(x)
                 ]
                 places, means, spreads = np.array(sorted(points)).T
-                look = {"lw": 1.4, **LOOKS[method]}
+                style = {"lw": 1.4, **STYLES[method]}
                 axes.errorbar(
                     places, means, spreads, label=method, elinewidth=0.7, capsize=2, ms=3,
-                    marker="o", **look,
+                    marker="o", **style,
                 )  # fmt: skip
             for axis in log:
                 use_log_scale(axes, axis)
@@ -146,7 +146,7 @@ def draw_lines(
 
 
 def use_log_scale(axes: Axes, axis: str) -> None:
-    """Logarithmic scale with plain numbers at its ticks."""
+    """Logarithmic scale with plain numbers as tick labels."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axes.set(**{f"{axis}scale": "log"})
@@ -165,7 +165,7 @@ NAMES = {
 
 
 def name_value(column: str, value: Any) -> str:
-    """A setting in words, for the title of a panel."""
+    """A setting as the title of a panel."""
     if column == "tau":
         return f"τ = {value:g}"
     if column == "node_size":

@@ -1,15 +1,15 @@
-"""Methods: what the paper compares, as forests and ways to read them.
+"""Methods that the paper compares: a splitting criterion and a way to estimate quantiles.
 
-The methods that take censored times for event times (grf, qrf) grow the very trees of those
-that do not (crf-generalized, crf-quantile): both split on Y. So a forest is grown once, and
-each method reads quantiles off its weights in its own way. An oracle is told the latent times.
+The methods that treat censored times as event times (grf, qrf) have the same trees as those that
+do not (crf-generalized, crf-quantile): both split on Y. So a forest is grown once, and each method
+computes its quantiles from the same weights. An oracle is fitted to the latent times.
 
-Settings follow the R packages the paper used. Forests that split on quantile classes or on the
-variance are grf's: honest, on half of the rows, with min(ceil(sqrt(p) + 20), p) features tried
-at a node, and no node of ``node_size`` rows or less is split. rsf is randomForestSRC's: not
-honest, 632 rows in 1000, ceil(sqrt(p)) features, no leaf below ``node_size`` rows. The
-library's default keeps its own settings, but for the node size (and its smallest leaf where that
-would be more than half a node).
+Settings follow the R packages that the paper used. Forests with ``quantile`` or ``variance``
+splits have grf's settings: honest, subsamples of n/2, mtry min(ceil(sqrt(p) + 20), p), and nodes
+of at most ``node_size`` rows are not split. rsf has randomForestSRC's settings: not honest,
+subsamples of 0.632 n, mtry ceil(sqrt(p)), leaves of at least ``node_size`` rows. The library's
+default keeps its own settings except for the node size (and min_samples_leaf, if that is above
+half of the node size).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from cqrf._input.target import censored
 
 @dataclass(frozen=True)
 class Method:
-    """A forest and a way to read it."""
+    """A splitting criterion and a way to estimate quantiles from the weights."""
 
     criterion: str
     solver: str = "root"
     oracle: bool = False
-    """Whether it is told the latent times."""
+    """Whether it is fitted to the latent times."""
     corrected: bool = True
-    """Whether it knows which times are censored."""
+    """Whether it corrects for censoring; if not, every time is treated as an event."""
     has_peer: bool = False
-    """Whether another Python package has it too."""
+    """Whether another Python package has this method too."""
 
 
-SMALLEST_LEAF = CensoredQuantileForest().min_samples_leaf
+DEFAULT_LEAF_SIZE = CensoredQuantileForest().min_samples_leaf
 DEFAULT = "censored-quantile"
 METHODS = {
     DEFAULT: Method("censored_quantile"),
@@ -60,7 +60,7 @@ BOTH_RULES = ("censored-quantile, argmin", "crf-generalized, root")
 
 
 class Sample(NamedTuple):
-    """Rows to learn from; ``latent`` is needed by the oracles only."""
+    """Training rows; only the oracles need ``latent``."""
 
     X: NDArray[np.float64]
     y: NDArray[np.void]
@@ -68,31 +68,31 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, data: Any, rows: NDArray[np.intp] | slice = slice(None)) -> Sample:
-        """Rows of a simulation or of a table."""
+        """Rows of a simulated or loaded data set."""
         latent = None if data.latent is None else data.latent[rows]
         return cls(data.X[rows], data.y[rows], latent)
 
 
 @dataclass(frozen=True)
 class Study:
-    """How large and with whose baselines a study is run."""
+    """Size of a study, and whether baselines come from other packages."""
 
     quick: bool = False
     with_peers: bool = False
     n_jobs: int = -1
 
     def pick(self, full: Any, quick: Any) -> Any:
-        """The first at the paper's size, the second in a quick run."""
+        """The first value in a full study, the second in a quick one."""
         return quick if self.quick else full
 
 
 def build_forest(
     criterion: str, n_features: int, *, node_size: int, n_estimators: int, seed: int, n_jobs: int
 ) -> CensoredQuantileForest:
-    """Forest with the settings that the module's text names."""
+    """Forest with the settings in the docstring of this module."""
     settings: dict[str, Any]
     if criterion == "censored_quantile":
-        leaf = min(SMALLEST_LEAF, max(1, node_size // 2))
+        leaf = min(DEFAULT_LEAF_SIZE, max(1, node_size // 2))
         settings = {"min_samples_leaf": leaf, "min_samples_split": node_size + 1}
     elif criterion == "logrank":
         settings = {
@@ -126,7 +126,7 @@ def predict_all(
     seed: int,
     study: Study,
 ) -> dict[str, NDArray[np.float64]]:
-    """Quantiles by each method, of shape (n, n_levels); out of bag where X is None."""
+    """Quantiles of each method, shape (n, n_levels); out of bag if X is None."""
     settings = {"node_size": node_size, "n_estimators": n_estimators, "seed": seed}
     weights_of: dict[tuple[str, bool], Any] = {}
     predicted = {}
@@ -162,6 +162,6 @@ def predict_all(
 def last_above(
     times: NDArray[np.float64], survival: NDArray[np.float64], levels: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Quantiles as the paper reads them off a survival curve: last time with S >= 1 - tau."""
+    """Quantiles of a survival curve as in the paper: the last time with S >= 1 - tau."""
     n_above = np.searchsorted(-survival, np.asarray(levels) - 1.0, side="right")
     return times[np.maximum(n_above - 1, 0)]

@@ -1,4 +1,4 @@
-"""Page: what a folder of results shows, as one Markdown text."""
+"""Page: the README.md of a folder of results, in Markdown."""
 
 from __future__ import annotations
 
@@ -15,70 +15,102 @@ PACKAGES = ("cqrf", "numpy", "numba", "scikit-learn")
 
 
 def write_page(folder: Folder) -> tuple[int, int]:
-    """Write the folder's README.md; how many claims hold, and of how many."""
-    shown = [entry for entry in CATALOG if folder.holds(entry.name)]
-    judged = {}
-    tables = {}
-    for entry in shown:
-        experiment = entry.load()
-        results = folder.results(entry.name)
-        judged[entry.name] = experiment.judge(results)
-        if experiment.tabulate is not None:
-            tables[entry.name] = experiment.tabulate(results)
-    claims = [claim for found in judged.values() for claim in found]
-    lines = ["# The paper, reproduced", ""]
-    lines += [
-        "Li and Bradic's Censored Quantile Regression Forest (AISTATS 2020), every experiment run "
-        f"again by `{_command(folder)}`. Each line below is a claim, where the paper makes it, "
-        "what was measured, and whether it holds.",
+    """Write the folder's README.md; return how many claims hold, and how many there are."""
+    entries = [entry for entry in CATALOG if folder.holds(entry.name)]
+    claims = {
+        entry.name: entry.load().check_claims(folder.results(entry.name)) for entry in entries
+    }
+    all_claims = [claim for found in claims.values() for claim in found]
+    lines = [
+        *_introduce(folder),
+        *_list_claims(entries, claims),
+        *_explain(all_claims),
+        "## All methods in all experiments",
         "",
-        "The methods: *censored-quantile* is this library's default; *crf-generalized* and "
-        "*crf-quantile* are the paper's; *grf* and *qrf* are the same trees without a correction, "
-        "which take censored times for event times; *rsf* is a random survival forest; an *oracle* "
-        "is told the times that nobody sees.",
+        "Means over levels, settings and repeats. The first method is the default.",
+        "",
+        *_compare(folder, entries),
+        "",
+        "## The experiments",
+        "",
+    ]
+    for entry in entries:
+        lines += _describe(folder, entry)
+    lines += _describe_run(folder)
+    folder.write_page("\n".join(lines))
+    return sum(claim.holds for claim in all_claims), len(all_claims)
+
+
+def _introduce(folder: Folder) -> list[str]:
+    lines = [
+        "# Reproduction of the paper",
+        "",
+        "All experiments of Li and Bradic, Censored Quantile Regression Forest (AISTATS 2020), "
+        f"run again by `{_command(folder)}`. Each row below has a claim, its place in the paper, "
+        "what was measured, and whether the claim holds.",
+        "",
+        "The methods: *censored-quantile* is the default of this library; *crf-generalized* and "
+        "*crf-quantile* are the methods of the paper; *grf* and *qrf* have the same trees but "
+        "treat censored times as event times; *rsf* is a random survival forest; an *oracle* is "
+        "fitted to the latent times.",
         "",
     ]
     if folder.study.quick:
-        lines += ["**A quick run: too few trees and rows to judge the claims by.**", ""]
+        lines += ["**A quick run: it has too few trees and rows to check the claims.**", ""]
     if folder.study.with_peers:
         lines += [
-            "qrf and qrf-oracle are quantile-forest's, rsf is scikit-survival's (out of bag, "
-            "where they cannot follow, they are ours).",
+            "qrf and qrf-oracle are from quantile-forest and rsf is from scikit-survival, except "
+            "out of bag, where they are ours.",
             "",
         ]
-    of_paper = [entry for entry in shown if entry.where]
-    beyond = [entry for entry in shown if not entry.where]
+    return lines
+
+
+def _list_claims(entries: list[Entry], claims: dict[str, list[Claim]]) -> list[str]:
+    lines = []
+    of_paper = [entry for entry in entries if entry.section]
+    beyond = [entry for entry in entries if not entry.section]
     if of_paper:
-        lines += ["## The paper's claims", "", *_tabulate(of_paper, judged, "in the paper"), ""]
+        lines += ["## Claims of the paper", "", *_tabulate(of_paper, claims, "in the paper"), ""]
     if beyond:
-        lines += ["## Beyond the paper", "", *_tabulate(beyond, judged, "experiment"), ""]
-    failed = [claim for claim in claims if claim.why and not claim.holds]
-    if failed:
-        lines += ["## Why some do not hold", ""]
-        lines += [f"- *{claim.text}* {claim.why}" for claim in failed]
-        lines += [""]
-    lines += ["## Every method in every experiment", ""]
-    lines += ["Means over levels, settings and repeats; the default is the first.", ""]
-    lines += [*_compare(folder, shown), ""]
-    lines += ["## The experiments", ""]
-    for entry in shown:
-        place = f" ({entry.where})" if entry.where else ""
-        lines += [f"### {entry.title}{place}", ""]
-        lines += [f"![{entry.title}]({entry.name}.svg)", ""]
-        lines += [f"Every number: [{entry.name}.csv]({entry.name}.csv).", ""]
-        if entry.name in tables:
-            lines += [tables[entry.name], ""]
+        lines += ["## Beyond the paper", "", *_tabulate(beyond, claims, "experiment"), ""]
+    return lines
+
+
+def _explain(claims: list[Claim]) -> list[str]:
+    failed = [claim for claim in claims if claim.reason and not claim.holds]
+    if not failed:
+        return []
+    reasons = [f"- *{claim.text}* {claim.reason}" for claim in failed]
+    return ["## Why some claims do not hold", "", *reasons, ""]
+
+
+def _describe(folder: Folder, entry: Entry) -> list[str]:
+    section = f" ({entry.section})" if entry.section else ""
+    lines = [
+        f"### {entry.title}{section}",
+        "",
+        f"![{entry.title}]({entry.name}.svg)",
+        "",
+        f"All numbers: [{entry.name}.csv]({entry.name}.csv).",
+        "",
+    ]
+    tabulate = entry.load().tabulate
+    if tabulate is not None:
+        lines += [tabulate(folder.results(entry.name)), ""]
+    return lines
+
+
+def _describe_run(folder: Folder) -> list[str]:
     seconds = sum(folder.record["seconds"].values())
-    lines += [
+    return [
         "## How it was made",
         "",
         f"{', '.join(f'{name} {version(name)}' for name in PACKAGES)}, Python "
         f"{platform.python_version()}, {cpu_count()} cores: {seconds / 60:.0f} minutes. Seeds are "
-        "fixed: the same command gives the same numbers, but for the times of queries.",
+        "fixed: the same command gives the same numbers, except for query times.",
         "",
     ]
-    folder.write_page("\n".join(lines))
-    return sum(claim.holds for claim in claims), len(claims)
 
 
 def _command(folder: Folder) -> str:
@@ -105,11 +137,11 @@ def _compare(folder: Folder, entries: list[Entry]) -> list[str]:
     return lines
 
 
-def _tabulate(entries: list[Entry], judged: dict[str, list[Claim]], place: str) -> list[str]:
+def _tabulate(entries: list[Entry], claims: dict[str, list[Claim]], place: str) -> list[str]:
     lines = [f"| claim | {place} | measured | holds |", "|---|---|---|---|"]
     for entry in entries:
-        for claim in judged[entry.name]:
+        for claim in claims[entry.name]:
             verdict = "yes" if claim.holds else "**no**"
-            where = entry.where or entry.name
-            lines.append(f"| {claim.text} | {where} | {claim.measured} | {verdict} |")
+            section = entry.section or entry.name
+            lines.append(f"| {claim.text} | {section} | {claim.measured} | {verdict} |")
     return lines

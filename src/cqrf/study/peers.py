@@ -1,7 +1,7 @@
-"""Peers: scikit-survival's and quantile-forest's own forests in place of our baselines.
+"""Peers: the forests of scikit-survival and quantile-forest as baselines.
 
-Neither grows honest trees, and both draw with replacement; the node size means the same.
-Both come with ``pip install 'cqrf[bench]'``.
+Both grow trees that are not honest, from bootstrap samples. The node size means the same as ours.
+``pip install 'cqrf[bench]'`` installs both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def predict_quantile_forest(
     seed: int,
     n_jobs: int,
 ) -> NDArray[np.float64]:
-    """Quantiles of the observed times by quantile-forest, every row of a leaf kept."""
+    """Quantiles of the observed times by quantile-forest, with all rows of each leaf."""
     from quantile_forest import RandomForestQuantileRegressor
 
     forest = RandomForestQuantileRegressor(

@@ -1,7 +1,7 @@
-"""References: our forests beside the R packages the paper used, and beside Python's.
+"""References: our forests compared with the R packages of the paper and with Python packages.
 
-The R figures and the data they were computed on come with the package (``paper_r``; the README
-there says how they were made).
+The R results and their data are part of the package (folder ``paper_r``; its README says how they
+were computed).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from cqrf._input.target import censored
 from cqrf.datasets import make_aft
 from cqrf.datasets.generators import aft_quantile, heteroscedastic_quantile
-from cqrf.study.experiment import Claim, Experiment, Unit
+from cqrf.study.experiment import Case, Claim, Experiment
 from cqrf.study.figures import draw_lines
 from cqrf.study.methods import CENSORED, DEFAULT, ORACLES, Sample, Study, predict_all
-from cqrf.study.node_sizes import ERROR, LOSS, measure, say
+from cqrf.study.node_sizes import ERROR, LOSS, format_values, score_predictions
 from cqrf.study.results import Results, Row
 
 FOLDER = files("cqrf.study").joinpath("paper_r")
@@ -34,15 +34,15 @@ QUANTILE_OF: dict[str, Callable[..., NDArray[np.float64]]] = {
 }
 NODE_SIZES = {"aft": (10, 20, 40, 80), "hetero": (20, 80, 150)}
 R_REPEATS = (1, 2, 3)
-# How far our mean loss may lie above R's.
+# Upper bounds of our mean loss over R's.
 TOLERANCE = {"rsf": 1.03}
 DEFAULT_TOLERANCE = 1.01
 ERROR_BOUND = {"aft": 0.85, "hetero": 1.02}
-CLEARLY = 0.98  # an error below this share of another is clearly below it
+CLEARLY_LOWER = 0.98  # an error below this share of another is clearly lower
 
 
 class Split(NamedTuple):
-    """One of the data sets that R was given."""
+    """One of the data sets that the R packages were fitted to."""
 
     train: Sample
     X_test: NDArray[np.float64]
@@ -63,7 +63,7 @@ def read_split(data: str, repeat: int) -> Split:
 
 @cache
 def read_r_figures() -> dict[tuple[str, str, int, int, float], tuple[float, float]]:
-    """R's loss and error by data, method, node size, repeat and level; methods named as ours."""
+    """R's loss and error by data, method (our names), node size, repeat and level."""
     lines = FOLDER.joinpath("results.csv").read_text(encoding="utf-8").splitlines()
     return {
         (
@@ -78,15 +78,16 @@ def read_r_figures() -> dict[tuple[str, str, int, int, float], tuple[float, floa
 
 
 def mean_r_figures(data: str) -> dict[str, NDArray[np.float64]]:
-    """R's loss and error of each method, mean over everything else."""
+    """R's loss and error of each method, averaged over settings and repeats."""
     found = defaultdict(list)
-    for (of, method, *_), pair in read_r_figures().items():
-        if of == data:
+    for (subset, method, *_), pair in read_r_figures().items():
+        if subset == data:
             found[method].append(pair)
     return {method: np.mean(pairs, axis=0) for method, pairs in found.items()}
 
 
-def list_r_units(study: Study) -> list[Unit]:
+def list_r_cases(study: Study) -> list[Case]:
+    """Every data set at every node size."""
     return [
         {"data": data, "repeat": repeat, "node_size": node_size}
         for data, sizes in NODE_SIZES.items()
@@ -95,8 +96,9 @@ def list_r_units(study: Study) -> list[Unit]:
     ]
 
 
-def run_r(study: Study, unit: Unit) -> list[Row]:
-    data, node_size, repeat = unit["data"], unit["node_size"], unit["repeat"]
+def run_r(study: Study, case: Case) -> list[Row]:
+    """Loss and error of our methods on R's data, and those of R."""
+    data, node_size, repeat = case["data"], case["node_size"], case["repeat"]
     split = read_split(data, repeat)
     predicted = predict_all(
         (*CENSORED, *ORACLES),
@@ -109,19 +111,20 @@ def run_r(study: Study, unit: Unit) -> list[Row]:
         study=study,
     )
     truth = QUANTILE_OF[data](split.X_test, LEVELS)
-    nothing = float("nan"), float("nan")
-    rows = measure(unit, predicted, LEVELS, split.latent_test, truth)
+    missing = float("nan"), float("nan")
+    rows = score_predictions(case, predicted, LEVELS, split.latent_test, truth)
     for row in rows:
         key = data, row["method"], node_size, repeat, row["tau"]
-        row["r_loss"], row["r_error"] = read_r_figures().get(key, nothing)
+        row["r_loss"], row["r_error"] = read_r_figures().get(key, missing)
     return [{"data": data, **row} for row in rows]
 
 
-def judge_r(results: Results) -> list[Claim]:
+def check_r(results: Results) -> list[Claim]:
+    """Our methods against R's, on R's data."""
     claims = []
-    for data, of in results.groups("data"):
+    for data, subset in results.groups("data"):
         ratios = {
-            m: of.where(method=m).mean("loss") / of.where(method=m).mean("r_loss")
+            m: subset.where(method=m).mean("loss") / subset.where(method=m).mean("r_loss")
             for m in CENSORED
             if m != DEFAULT
         }
@@ -129,21 +132,21 @@ def judge_r(results: Results) -> list[Claim]:
             Claim(
                 f"On R's {data} data each method's mean loss is within 1 % of R's or better (rsf: "
                 "3 %).",
-                f"loss over R's: {say(ratios)}",
+                f"loss over R's: {format_values(ratios)}",
                 all(v <= TOLERANCE.get(m, DEFAULT_TOLERANCE) for m, v in ratios.items()),
             )
         )
-        default = of.where(method=DEFAULT).mean("error")
-        theirs = of.where(method="crf-generalized").mean("r_error")
+        default = subset.where(method=DEFAULT).mean("error")
+        theirs = subset.where(method="crf-generalized").mean("r_error")
         claims.append(
             Claim(
-                f"There the default's error is at most {ERROR_BOUND[data]:g} of R's "
-                "crf-generalized.",
+                f"On R's {data} data the default's error is at most {ERROR_BOUND[data]:g} times "
+                "that of R's crf-generalized.",
                 f"{default:.4f} over {theirs:.4f}: {default / theirs:.3f}",
                 default <= ERROR_BOUND[data] * theirs,
             )
         )
-        rivals = {m: of.where(method=m).mean("error") for m in CENSORED if m != DEFAULT}
+        rivals = {m: subset.where(method=m).mean("error") for m in CENSORED if m != DEFAULT}
         rivals |= {
             f"R's {m}": float(pair[1])
             for m, pair in mean_r_figures(data).items()
@@ -152,24 +155,26 @@ def judge_r(results: Results) -> list[Claim]:
         best = min(rivals, key=lambda name: rivals[name])
         claims.append(
             Claim(
-                "There no method but the oracles is clearly more accurate than the default.",
+                f"On R's {data} data no method except the oracles is clearly more accurate than "
+                "the default.",
                 f"default {default:.4f}; next best {best} {rivals[best]:.4f}",
-                rivals[best] >= CLEARLY * default,
+                rivals[best] >= CLEARLY_LOWER * default,
             )
         )
     return claims
 
 
 def tabulate_r(results: Results) -> str:
+    """Our loss and error beside R's."""
     lines = [
-        "Means over levels, node sizes and repeats; R's figures from grf 2.6.1 and "
+        "Means over levels, node sizes and repeats; R's results are from grf 2.6.1 and "
         "randomForestSRC 3.6.2 on the same rows.",
         "",
         "| data | method | loss, R | loss, ours | ratio | error, R | error, ours | ratio |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for data, of in results.groups("data"):
-        for method, own in of.groups("method"):
+    for data, subset in results.groups("data"):
+        for method, own in subset.groups("method"):
             loss, error = own.mean("loss"), own.mean("error")
             r_loss, r_error = own.mean("r_loss"), own.mean("r_error")
             if np.isnan(r_loss):
@@ -186,7 +191,8 @@ def tabulate_r(results: Results) -> str:
     return "\n".join(lines)
 
 
-def list_peer_units(study: Study) -> list[Unit]:
+def list_peer_cases(study: Study) -> list[Case]:
+    """Every repeat at every node size."""
     return [
         {"repeat": repeat, "node_size": node_size}
         for node_size in study.pick((20, 80), (20,))
@@ -194,10 +200,10 @@ def list_peer_units(study: Study) -> list[Unit]:
     ]
 
 
-def run_peers(study: Study, unit: Unit) -> list[Row]:
-    """Our baselines and the peers' on the same AFT data."""
-    train = make_aft(study.pick(1000, 200), random_state=unit["repeat"])
-    test = make_aft(500, random_state=1000 + unit["repeat"])
+def run_peers(study: Study, case: Case) -> list[Row]:
+    """Our baselines and those of other packages on the same AFT data."""
+    train = make_aft(study.pick(1000, 200), random_state=case["repeat"])
+    test = make_aft(500, random_state=1000 + case["repeat"])
     truth = test.quantile(test.X, LEVELS)
     rows = []
     for with_peers in (False, True):
@@ -206,12 +212,12 @@ def run_peers(study: Study, unit: Unit) -> list[Row]:
             Sample.of(train),
             test.X,
             LEVELS,
-            node_size=unit["node_size"],
+            node_size=case["node_size"],
             n_estimators=study.pick(1000, 50),
-            seed=unit["repeat"],
+            seed=case["repeat"],
             study=Study(study.quick, with_peers, study.n_jobs),
         )
-        for row in measure(unit, predicted, LEVELS, test.latent, truth):
+        for row in score_predictions(case, predicted, LEVELS, test.latent, truth):
             rows.append({"source": PEER_OF[row["method"]] if with_peers else "cqrf", **row})
     return rows
 
@@ -219,28 +225,30 @@ def run_peers(study: Study, unit: Unit) -> list[Row]:
 PEER_OF = {"qrf": "quantile-forest", "qrf-oracle": "quantile-forest", "rsf": "scikit-survival"}
 
 
-def judge_peers(results: Results) -> list[Claim]:
+def check_peers(results: Results) -> list[Claim]:
+    """Our baselines against those of other packages."""
     ratios = {}
-    for method, of in results.groups("method"):
-        own = of.where(source="cqrf").mean("loss")
-        ratios[method] = own / of.where(source=PEER_OF[method]).mean("loss")
+    for method, subset in results.groups("method"):
+        own = subset.where(source="cqrf").mean("loss")
+        ratios[method] = own / subset.where(source=PEER_OF[method]).mean("loss")
     return [
         Claim(
-            "Our qrf, qrf-oracle and rsf are no weaker baselines than the peers' own.",
-            f"our mean loss over theirs: {say(ratios)}",
+            "Our qrf, qrf-oracle and rsf are baselines as strong as those of other packages.",
+            f"our mean loss over theirs: {format_values(ratios)}",
             max(ratios.values()) < 1.03,
-            "quantile-forest's trees are not honest and draw with replacement; ours follow the "
-            "paper's, grf's honest ones. That helps a forest that takes censored times for event "
-            "times; for the oracle the difference is gone.",
+            "The trees of quantile-forest are not honest and draw with replacement. Ours are "
+            "honest like those of grf, which the paper used. Trees that are not honest help a "
+            "forest that treats censored times as event times; the oracles do not differ.",
         )
     ]
 
 
 def tabulate_peers(results: Results) -> str:
+    """Loss and error by method, node size and package."""
     lines = ["| method | node size | source | quantile loss | error to the true quantile |"]
     lines += ["|---|---|---|---|---|"]
-    for method, of in results.groups("method"):
-        for node_size, at in of.groups("node_size"):
+    for method, subset in results.groups("method"):
+        for node_size, at in subset.groups("node_size"):
             for source, own in at.groups("source"):
                 lines.append(
                     f"| {method} | {node_size} | {source} | {own.mean('loss'):.4f} "
@@ -250,15 +258,15 @@ def tabulate_peers(results: Results) -> str:
 
 
 def draw_peers(results: Results) -> Any:
-    """Ours and theirs side by side, a bar for each."""
+    """Bars of the loss by level, ours beside theirs, a panel for each method."""
     from cqrf.study.figures import BLUE, VERMILLION, panels
 
     levels = results.distinct("tau")
     figure, grid = panels(1, len(results.distinct("method")))
-    for axes, (method, of) in zip(grid[0], results.groups("method")):
+    for axes, (method, subset) in zip(grid[0], results.groups("method")):
         sources = (("cqrf", VERMILLION, -0.2), (PEER_OF[method], BLUE, 0.2))
         for source, color, offset in sources:
-            own = of.where(source=source)
+            own = subset.where(source=source)
             heights = [own.where(tau=tau).mean("loss") for tau in levels]
             axes.bar(np.arange(len(levels)) + offset, heights, 0.36, color=color, label=source)
         axes.set_xticks(range(len(levels)), [f"{tau:g}" for tau in levels])
@@ -272,18 +280,18 @@ def draw_peers(results: Results) -> Any:
 EXPERIMENTS = (
     Experiment(
         name="r-packages",
-        list_units=list_r_units,
-        run_unit=run_r,
+        list_cases=list_r_cases,
+        run_case=run_r,
         draw=partial(draw_lines, x="node_size", panel="data", measures=(LOSS, ERROR)),
-        judge=judge_r,
+        check_claims=check_r,
         tabulate=tabulate_r,
     ),
     Experiment(
         name="python-packages",
-        list_units=list_peer_units,
-        run_unit=run_peers,
+        list_cases=list_peer_cases,
+        run_case=run_peers,
         draw=draw_peers,
-        judge=judge_peers,
+        check_claims=check_peers,
         tabulate=tabulate_peers,
     ),
 )

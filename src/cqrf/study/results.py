@@ -1,6 +1,6 @@
-"""Results: the rows an experiment leaves, tidy, in one CSV file.
+"""Results: the rows of one experiment, one observation per row, in one CSV file.
 
-A file is replaced as a whole or not at all, so a run that was stopped leaves only whole units.
+Writing replaces the whole file atomically, so an interrupted run leaves only complete cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Results:
-    """Rows of an experiment, and the few questions its figure and claims ask of them."""
+    """Rows of an experiment, with the queries that figures and claims need."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = list(rows)
@@ -67,14 +67,14 @@ def read_results(path: Path) -> Results:
             if None in row or None in row.values():
                 raise ValueError(
                     f"{path}, line {reader.line_num}: the number of values differs from that of "
-                    "the columns. Remove the file to run its experiment anew."
+                    "the columns. Remove the file to run its experiment again."
                 )
             rows.append({name: _read_value(text) for name, text in row.items()})
     return Results(rows)
 
 
 def write_results(path: Path, results: Results) -> None:
-    """Replace the file by one with these rows."""
+    """Replace the file atomically by one with these rows."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(results.rows[0]), lineterminator="\n")
     writer.writeheader()
