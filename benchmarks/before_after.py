@@ -1,8 +1,8 @@
-"""Times of this working tree beside those of an earlier revision, alternating in one run.
+"""Times of this working tree and of an earlier revision, alternating in one run.
 
-The earlier revision is checked out into a temporary folder. Each round runs both in processes of
-their own, with the cache of compiled kernels warm; the figure is the median of the rounds' ratios,
-now / before, so that above 1 is slower than before.
+The earlier revision is checked out into a temporary folder. Each round runs both in separate
+processes with a warm compile cache. Reported is the median over rounds of the ratio now / before:
+above 1 is slower than before.
 
 Run: python benchmarks/before_after.py REVISION [--rounds 9]
 """
@@ -50,13 +50,14 @@ for n, trees in ((1000, 300), (20000, 20)):
             forest.predict(X[:1000], [0.1, 0.5])
             runs["fit"].append(fitted - began)
             runs["predict"].append(time.perf_counter() - fitted)
-        for what, seconds in runs.items():
-            times[f"{what} {criterion} n={n}"] = min(seconds)
+        for step, seconds in runs.items():
+            times[f"{step} {criterion} n={n}"] = min(seconds)
 print(json.dumps(times))
 """
 
 
-def run(source: Path, cache: Path) -> dict[str, float]:
+def time_source(source: Path, cache: Path) -> dict[str, float]:
+    """Run WORK with the package at ``source``; seconds by step."""
     environment = {**os.environ, "PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run(
         [sys.executable, "-c", WORK], env=environment, capture_output=True, text=True, check=True
@@ -74,22 +75,22 @@ def main() -> None:
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "-q", "--detach", str(before), arguments.revision], check=True)
         try:
-            trees = {"before": before / "src", "now": ROOT / "src"}
+            sources = {"before": before / "src", "now": ROOT / "src"}
             rounds: list[dict[str, dict[str, float]]] = []
             for number in range(arguments.rounds + 1):
                 times = {
-                    name: run(source, Path(folder) / f"cache-{name}")
-                    for name, source in trees.items()
+                    name: time_source(source, Path(folder) / f"cache-{name}")
+                    for name, source in sources.items()
                 }
                 if number > 0:  # the first round compiles
                     rounds.append(times)
         finally:
             subprocess.run([*git, "remove", "--force", str(before)], check=True)
     print(f"{'':<34} {'before':>8} {'now':>8} {'ratio':>7}")
-    for what in rounds[0]["now"]:
-        ratio = np.median([times["now"][what] / times["before"][what] for times in rounds])
-        medians = [np.median([times[name][what] for times in rounds]) for name in trees]
-        print(f"{what:<34} {medians[0]:>8.3f} {medians[1]:>8.3f} {ratio:>7.3f}")
+    for step in rounds[0]["now"]:
+        ratio = np.median([times["now"][step] / times["before"][step] for times in rounds])
+        medians = [np.median([times[name][step] for times in rounds]) for name in sources]
+        print(f"{step:<34} {medians[0]:>8.3f} {medians[1]:>8.3f} {ratio:>7.3f}")
 
 
 if __name__ == "__main__":

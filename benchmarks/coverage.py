@@ -1,8 +1,8 @@
-"""Coverage of conformal lower bounds, promised 90 %, as censoring gets harder.
+"""Coverage of conformal lower bounds (nominal 90 %) under heavy dependent censoring.
 
-T = exp(x1 + N(0, .3^2)), and C is exponential with mean b exp(a (x1 - 1)): with a < 0 long times
-are censored most, with a > 0 short ones. Share of fresh latent times at or above the bound, and at
-or above the forest's own .1 quantile, mean over repeats with its standard error.
+T = exp(x1 + N(0, .3^2)), and C is exponential with mean b exp(a (x1 - 1)). With a < 0 long times
+are censored most, with a > 0 short times. Prints the share of new latent times at or above the
+bound, with its standard error over repeats, and the share at or above the forest's .1 quantile.
 
 Run: python benchmarks/coverage.py [--repeats 10] [--rows 800]
 """

@@ -1,8 +1,8 @@
-"""What the estimator's defaults rest on: one setting changed at a time, on many data sets.
+"""Comparison of the defaults with one changed setting at a time, on many data sets.
 
-Simulated data: mean absolute error to the true quantiles at .1 .3 .5 .7 .9. Real data: the
-censoring-weighted quantile loss at .25 .5 .75 of held-out rows, five folds. Each figure is the
-ratio to the defaults on the same data, so below 1 is better than the default.
+Simulated data: mean absolute error to the true quantiles at .1 .3 .5 .7 .9. Real data: IPCW
+quantile loss at .25 .5 .75 in five-fold cross-validation. Each number is the ratio to the defaults
+on the same data: below 1 is better than the default.
 
 Run: python benchmarks/defaults.py [--repeats 3] [--trees 300]
 """
@@ -79,7 +79,7 @@ def held_out_loss(X: np.ndarray, y: np.ndarray, repeats: int, settings: dict) ->
 
 
 def list_data() -> dict[str, Callable[[int, dict], float]]:
-    """Every data set, as a function of repeats and settings that gives its figure."""
+    """Loss or error on each data set, as a function of repeats and settings."""
     data: dict[str, Callable[[int, dict], float]] = {}
     for name, make in {
         "aft": make_aft,
@@ -98,7 +98,7 @@ def list_data() -> dict[str, Callable[[int, dict], float]]:
 
 
 def survival_tables() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Tables that scikit-survival ships, if it is installed."""
+    """Data sets of scikit-survival, if it is installed."""
     try:
         from sksurv import datasets
         from sksurv.preprocessing import OneHotEncoder

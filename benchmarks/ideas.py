@@ -1,7 +1,7 @@
-"""Ideas for the hot loops, each beside the plain way: what paid, and what did not.
+"""Alternatives for the innermost loops, timed against those in the library.
 
-Nanoseconds for one row (or bin, or value), best of several rounds in turns, one thread. The
-loops with a name of the library are its own, the others stand here.
+Nanoseconds per row (or bin, or value): best of several alternating rounds, in one thread. Each
+line marked "kept" times the loop of the library; the other loops are defined here.
 
 Run: python benchmarks/ideas.py
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from cqrf import CensoredQuantileForest, weights
+from cqrf import CensoredQuantileForest
+from cqrf._forest import weights
 from cqrf._forest.binning import MISSING, encode, find_edges
 from cqrf._forest.grower import LEAF, goes_left
 from cqrf._forest.histograms import MANY_ROWS, N_BINS, fill
@@ -29,7 +31,7 @@ loop = njit(nogil=True, error_model="numpy")
 
 
 @loop
-def fill_in_turn(column, rows, labels, seen, sums):
+def fill_one_by_one(column, rows, labels, seen, sums):
     for i in range(rows.shape[0]):
         code = column[rows[i]]
         seen[code] = 1
@@ -103,34 +105,47 @@ def encode_by_branches(column, edges, codes):
         codes[i] = low if column[i] == column[i] else MISSING
 
 
+class Nodes(NamedTuple):
+    """Arrays of a forest that a query descends by."""
+
+    categorical: NDArray[np.bool_]
+    roots: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    code: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int64]
+    subsets: NDArray[np.uint64]
+
+
 @loop
-def walk_in_turn(queries, categorical, roots, feature, code, missing_left, left, subsets, leaves):
-    for t in range(roots.shape[0]):
+def find_leaves_one_by_one(queries, nodes, leaves):
+    for t in range(nodes.roots.shape[0]):
         for q in range(queries.shape[0]):
-            node = roots[t]
-            while feature[node] != LEAF:
-                column = feature[node]
-                node = left[node] + (
+            node = nodes.roots[t]
+            while nodes.feature[node] != LEAF:
+                column = nodes.feature[node]
+                node = nodes.left[node] + (
                     not goes_left(
                         queries[q, column],
                         column,
-                        code[node],
-                        missing_left[node],
-                        categorical,
-                        subsets,
+                        nodes.code[node],
+                        nodes.missing_left[node],
+                        nodes.categorical,
+                        nodes.subsets,
                     )
                 )
-            leaves[q, t] = left[node]
+            leaves[q, t] = nodes.left[node]
 
 
 def compare(title: str, size: int, ways: dict[str, Callable[[], Any]]) -> None:
+    """Print the best time of each way to do the same, divided by ``size``."""
     repeats = max(1, 2_000_000 // size)
     best = dict.fromkeys(ways, np.inf)
     for _ in range(ROUNDS):
-        for name, way in ways.items():
+        for name, run in ways.items():
             began = time.perf_counter()
             for _ in range(repeats):
-                way()
+                run()
             best[name] = min(best[name], (time.perf_counter() - began) / repeats)
     print(f"\n{title}")
     for name, seconds in best.items():
@@ -152,25 +167,19 @@ def compare_fills(n: int, of: int) -> None:
         f"kept: four codes read ahead, {marked}": lambda: fill_library(
             column, rows, labels, seen, sums
         ),
-        "one row after the other, marks bins": lambda: fill_in_turn(
-            column, rows, labels, seen, sums
-        ),
-        "one row after the other, unmarked": lambda: fill_unmarked(
-            column, rows, labels, seen, sums
-        ),
+        "one row at a time, marks bins": lambda: fill_one_by_one(column, rows, labels, seen, sums),
+        "one row at a time, unmarked": lambda: fill_unmarked(column, rows, labels, seen, sums),
         "   with sums in float32": lambda: fill_unmarked(column, rows, single, seen, single_sums),
         "   with count and label packed into one integer": lambda: fill_packed(
             column, rows, packed, packed_sums
         ),
-        "   with the codes of a row side by side": lambda: fill_row_by_row(
-            table, 3, rows, labels, sums
-        ),
+        "   with row-major codes": lambda: fill_row_by_row(table, 3, rows, labels, sums),
     }
     if of <= 2**16:
-        ways["   with row numbers of 16 bits"] = lambda: fill_unmarked(
+        ways["   with 16-bit row numbers"] = lambda: fill_unmarked(
             column, short, labels, seen, sums
         )
-    compare(f"A histogram of {n} of {of} rows, for a row", n, ways)
+    compare(f"Histogram of {n} of {of} rows, per row", n, ways)
 
 
 def compare_cuts(n_bins: int) -> None:
@@ -179,12 +188,12 @@ def compare_cuts(n_bins: int) -> None:
     mass, score = below[-1] + 3, np.cumsum(random.normal(size=n_bins)) ** 2
     gain = np.empty(n_bins)
     compare(
-        f"The best of {n_bins} cuts, for a cut",
+        f"Best of {n_bins} thresholds, per threshold",
         n_bins,
         {
             "kept: all divisions, then the maximum": lambda: cut_library(mass, below, score, gain),
             "both in one loop": lambda: cut_in_one_loop(mass, below, score),
-            "products compared, no division": lambda: cut_by_products(mass, below, score),
+            "compare products instead of dividing": lambda: cut_by_products(mass, below, score),
         },
     )
 
@@ -194,11 +203,11 @@ def compare_codes(n: int) -> None:
     edges = find_edges(X, 255, 0)
     codes = np.empty(n, np.uint8)
     compare(
-        f"Codes of {n} numbers, for a number",
+        f"Binning of {n} numbers, per number",
         n,
         {
-            "kept: eight steps without a branch": lambda: encode(X, edges, 1),
-            "a search that branches": lambda: encode_by_branches(X[:, 0], edges[0], codes),
+            "kept: branch-free binary search": lambda: encode(X, edges, 1),
+            "binary search with branches": lambda: encode_by_branches(X[:, 0], edges[0], codes),
         },
     )
 
@@ -209,16 +218,14 @@ def compare_queries(n: int, n_trees: int, n_queries: int = 1_000) -> None:
     queries = model.queries(make_aft(n_queries, 20, random_state=1).X).codes
     forest = model.forest
     leaves = np.empty((n_queries, n_trees), np.int64)
-    nodes = forest.feature, forest.code, forest.missing_left, forest.left
+    nodes = Nodes(*(getattr(forest, name) for name in Nodes._fields))
     of = f"of {n_queries} queries in {n_trees} trees of {n} rows"
     compare(
-        f"Leaves {of}, for a leaf",
+        f"Leaves {of}, per leaf",
         leaves.size,
         {
-            "kept: many take each step together": lambda: find_leaves(forest, queries),
-            "one query after the other": lambda: walk_in_turn(
-                queries, forest.categorical, forest.roots, *nodes, forest.subsets, leaves
-            ),
+            "kept: many queries descend together": lambda: find_leaves(forest, queries),
+            "one query at a time": lambda: find_leaves_one_by_one(queries, nodes, leaves),
         },
     )
 
@@ -228,9 +235,9 @@ def compare_queries(n: int, n_trees: int, n_queries: int = 1_000) -> None:
         weights.MANY_ROWS = many_rows
         weights.forest_weights(forest, queries, n)
 
-    ways = {"a number for each training row": n, "places counted from bits": 0}
+    ways = {"dense array over the training rows": n, "positions from a bitmap": 0}
     compare(
-        f"Leaves and weights {of}, for a row in a leaf",
+        f"Leaves and weights {of}, per row in a leaf",
         int(find_leaves(forest, queries).sizes.sum()),
         {
             f"{'kept: ' if (n <= kept) == (most > 0) else ''}{way}": partial(add, most)

@@ -1,6 +1,6 @@
-"""A million rows against a forest of a hundred thousand: time, memory, and the model file.
+"""Predict a million rows with a forest fitted to 100 000: time, memory and model size.
 
-Memory is what each step takes at most beyond what the process held before it, from /proc (Linux).
+Memory is the peak of each step minus the memory before it, from /proc (Linux).
 
 Run: python benchmarks/load.py [--trees 500]
 """
@@ -30,7 +30,7 @@ def memory(name: str) -> int:
 
 
 def measure(title: str, work: Callable[[], Any]) -> Any:
-    """Do the work, print its seconds and the most memory it took, and return what it gave."""
+    """Run a step, print its seconds and peak memory, and return its result."""
     Path("/proc/self/clear_refs").write_text("5")
     before, began = memory("VmRSS"), time.perf_counter()
     result = work()
@@ -41,9 +41,8 @@ def measure(title: str, work: Callable[[], Any]) -> Any:
 
 def make_table(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.random((n, N_FEATURES))
-    time_of_event, time_of_censoring = rng.exponential(np.exp(X[:, 0])), rng.exponential(4, n)
-    seen = np.minimum(time_of_event, time_of_censoring)
-    return X, np.column_stack([seen, time_of_event <= time_of_censoring])
+    latent, censoring = rng.exponential(np.exp(X[:, 0])), rng.exponential(4, n)
+    return X, np.column_stack([np.minimum(latent, censoring), latent <= censoring])
 
 
 def main() -> None:
@@ -57,9 +56,11 @@ def main() -> None:
     X, y = make_table(rng, N_TRAIN)
     queries = make_table(rng, N_QUERIES)[0]
     forest.set_params(n_estimators=options.trees)
-    told = forest.estimate_memory(N_TRAIN, N_FEATURES)
+    estimate = forest.estimate_memory(N_TRAIN, N_FEATURES)
     print("| step | seconds | MB |\n|---|---|---|")
-    print(f"| estimate_memory: fit, model | | {told.fit / 1e6:.0f}, {told.model / 1e6:.0f} |")
+    print(
+        f"| estimate_memory: fit, model | | {estimate.fit / 1e6:.0f}, {estimate.model / 1e6:.0f} |"
+    )
     measure("fit", lambda: forest.fit(X, y))
     measure("predict three quantiles", lambda: forest.predict(queries, LEVELS, unidentified="nan"))
     with tempfile.TemporaryDirectory() as folder:

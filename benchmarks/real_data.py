@@ -1,13 +1,14 @@
-"""How good, how calibrated and how fast, on real censored tables beside peers, in one run.
+"""Accuracy, calibration and fit time on real data sets, compared with other packages, in one run.
 
-Five folds, the same for all. Peers get gaps filled with medians and categories as indicators; our
-forests take the tables as they are. All forests have the same number of trees; scikit-survival's
-otherwise stands at its own defaults and, in a second line, with our node sizes. Concordance is
-Harrell's, of the mean survival time up to the last training time for our forests and Weibull, of
-the risk score for the others. The integrated Brier score covers the 10th to the 90th percentile of
-the test times; CRPS goes up to the horizon and, with the quantile losses at .25 .5 .75, is divided
-by the median time of the table; a quantile that a curve does not reach is the last training time;
-calibration is the distance on all folds pooled. Fit times are those of one fold, median over folds.
+Five-fold cross-validation with the same folds for all methods. For other packages missing values
+are imputed with medians and categories are one-hot encoded; our forests take the tables as they
+are. All forests have the same number of trees. scikit-survival's forest has its own defaults and,
+in a second line, our node sizes. Concordance is Harrell's: of the mean survival time up to the last
+training time for our forests and Weibull AFT, of the risk score for the others. The integrated
+Brier score covers the 10th to the 90th percentile of the test times. CRPS, up to the horizon, and
+the quantile losses at .25 .5 .75 are divided by the median time of the table. A quantile that a
+curve does not reach is set to the last training time. Calibration is the distance over all folds
+pooled. Fit times are for one fold, median over folds.
 
 Run: python benchmarks/real_data.py [--data pbc rossi ...] (with pip install '.[bench]')
 """
@@ -47,21 +48,20 @@ from cqrf.metrics import (
 )
 
 LEVELS = np.array([0.25, 0.5, 0.75])
-# A survival forest of scikit-survival keeps a curve in every leaf: 500 trees of FLChain would not
-# fit into memory.
+# scikit-survival keeps a curve in every leaf: 500 trees of FLChain would not fit into memory.
 TREES = {"flchain": 100}
 FOLDS = 5
 
 
 class Fitted(NamedTuple):
-    """What a method leaves: curves of the test rows, a score that falls with risk, seconds."""
+    """Curves of the test rows, a score that decreases with risk, and the seconds of the fit."""
 
     curves: StepCurves
     score: np.ndarray
     seconds: float
 
 
-def of_sksurv(load: Callable, event: str, time_name: str) -> tuple[pd.DataFrame, np.ndarray]:
+def load_sksurv(load: Callable, event: str, time_name: str) -> tuple[pd.DataFrame, np.ndarray]:
     X, y = load()
     return X, censored(y[time_name].astype(float), y[event])
 
@@ -82,15 +82,15 @@ def load_tables() -> dict[str, Callable[[], tuple[pd.DataFrame, np.ndarray]]]:
         return frame.drop(columns=["time", "status"]), y
 
     def flchain():
-        X, y = of_sksurv(load_flchain, "death", "futime")
-        seen = y["time"] > 0  # three died on the day they came: no AFT model takes a time of 0
-        return X[seen].drop(columns="chapter").reset_index(drop=True), y[seen]
+        X, y = load_sksurv(load_flchain, "death", "futime")
+        positive = y["time"] > 0  # three patients have time 0, which no AFT model accepts
+        return X[positive].drop(columns="chapter").reset_index(drop=True), y[positive]
 
     return {
         "pbc": pbc,
-        "gbsg2": lambda: of_sksurv(load_gbsg2, "cens", "time"),
-        "whas500": lambda: of_sksurv(load_whas500, "fstat", "lenfol"),
-        "veteran": lambda: of_sksurv(load_veterans_lung_cancer, "Status", "Survival_in_days"),
+        "gbsg2": lambda: load_sksurv(load_gbsg2, "cens", "time"),
+        "whas500": lambda: load_sksurv(load_whas500, "fstat", "lenfol"),
+        "veteran": lambda: load_sksurv(load_veterans_lung_cancer, "Status", "Survival_in_days"),
         "rossi": rossi,
         "lung": lung,
         "flchain": flchain,
@@ -98,7 +98,7 @@ def load_tables() -> dict[str, Callable[[], tuple[pd.DataFrame, np.ndarray]]]:
 
 
 def as_numbers(scale: bool = False) -> Any:
-    """Gaps filled with medians, categories as indicators."""
+    """Median imputation of numbers, one-hot encoding of categories."""
     steps = [SimpleImputer(strategy="median")] + ([StandardScaler()] if scale else [])
     text = make_pipeline(
         SimpleImputer(strategy="most_frequent"),
@@ -111,12 +111,12 @@ def as_numbers(scale: bool = False) -> Any:
 
 
 def tidy(X: pd.DataFrame) -> pd.DataFrame:
-    """Numbers as floats, all else as text."""
+    """Numbers as floats, all other columns as text."""
     return X.apply(lambda c: c.astype(float) if pd.api.types.is_numeric_dtype(c) else c.astype(str))
 
 
-def same_steps(times: np.ndarray, values: np.ndarray) -> StepCurves:
-    """Curves that all have their steps at the same times."""
+def common_grid_curves(times: np.ndarray, values: np.ndarray) -> StepCurves:
+    """Curves with steps at the same times."""
     n = len(values)
     offsets = np.arange(n + 1) * len(times)
     return StepCurves(offsets, np.tile(times, n).astype(float), values.ravel(), np.ones(n))
@@ -138,18 +138,18 @@ def fit_forest(X, y, trees, seed, **settings):
     )
 
 
-def tuned(X, y, trees, seed):
+def fit_tuned(X, y, trees, seed):
     start = CensoredQuantileForest(n_estimators=trees, random_state=seed, n_jobs=2)
     return tune(start, X, y, random_state=seed).forest
 
 
-of_paper = partial(
+fit_paper_forest = partial(
     fit_forest, criterion="quantile", solver="argmin", max_samples=0.5, min_samples_leaf=1
 )
 
 
 def run_sksurv(make: Callable, scale: bool) -> Callable:
-    """One of scikit-survival's models, made from the number of trees and a seed."""
+    """A model of scikit-survival; ``make`` takes the number of trees and a seed."""
 
     def run(X, y, X_test, trees, seed):
         numbers = as_numbers(scale).fit(X)
@@ -159,7 +159,7 @@ def run_sksurv(make: Callable, scale: bool) -> Callable:
         seconds = time.perf_counter() - began
         test = numbers.transform(X_test)
         curves = peer.predict_survival_function(test, return_array=True)
-        return Fitted(same_steps(peer.unique_times_, curves), -peer.predict(test), seconds)
+        return Fitted(common_grid_curves(peer.unique_times_, curves), -peer.predict(test), seconds)
 
     return run
 
@@ -178,15 +178,15 @@ def run_weibull(X, y, X_test, trees, seed):
     seconds = time.perf_counter() - began
     test = pd.DataFrame(numbers.transform(X_test), columns=names)
     times = np.unique(y["time"])
-    curves = same_steps(times, peer.predict_survival_function(test, times).T.to_numpy())
+    curves = common_grid_curves(times, peer.predict_survival_function(test, times).T.to_numpy())
     return Fitted(curves, peer.predict_median(test).to_numpy(), seconds)
 
 
 METHODS = {
     "cqrf, default": run_forest(fit_forest),
     "cqrf, max_samples=.5": run_forest(partial(fit_forest, max_samples=0.5)),
-    "cqrf, tuned": run_forest(tuned),
-    "cqrf, the paper's": run_forest(of_paper),
+    "cqrf, tuned": run_forest(fit_tuned),
+    "cqrf, the paper's": run_forest(fit_paper_forest),
     "survival forest": run_sksurv(survival_forest, scale=False),
     "survival forest, our nodes": run_sksurv(
         partial(survival_forest, min_samples_leaf=5, min_samples_split=11), scale=False
@@ -197,8 +197,8 @@ METHODS = {
 COLUMNS = ("C-index", "IBS", "CRPS", "loss .25", "loss .5", "loss .75", "calibration", "fit s")
 
 
-def judge(X: pd.DataFrame, y: np.ndarray, run: Callable, trees: int) -> list[float]:
-    """The figures of one method on one table."""
+def evaluate(X: pd.DataFrame, y: np.ndarray, run: Callable, trees: int) -> list[float]:
+    """Scores of one method on one table, in the order of COLUMNS."""
     rows, pooled = [], []
     unit = float(np.median(y["time"]))
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y["event"])
@@ -233,9 +233,9 @@ def judge(X: pd.DataFrame, y: np.ndarray, run: Callable, trees: int) -> list[flo
 
 
 def warm_up() -> None:
-    """Compile every kernel, or read them from the cache, before anything is timed."""
+    """Compile every kernel, or read it from the cache, before timing."""
     table = load_pbc(as_frame=True)
-    for make in (fit_forest, of_paper, tuned):
+    for make in (fit_forest, fit_paper_forest, fit_tuned):
         make(table.X, table.y, 9, 0).predict_survival(table.X)
 
 
@@ -244,30 +244,34 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=list(load_tables()))
     parser.add_argument("--trees", type=int, default=500)
     options = parser.parse_args()
-    warnings.simplefilter(
-        "ignore"
-    )  # of peers that do not converge, and of times cut at the horizon
+    # Other packages warn that they do not converge; metrics warn of times beyond the horizon.
+    warnings.simplefilter("ignore")
     warm_up()
-    every = {}
+    scores = {}
     print("| data | method | " + " | ".join(COLUMNS) + " |\n|---|---|" + "---|" * len(COLUMNS))
     for name in options.data:
         X, y = load_tables()[name]()
         X, trees = tidy(X), min(options.trees, TREES.get(name, options.trees))
         for method, run in METHODS.items():
-            figures = judge(X, y, run, trees)
-            every[name, method] = figures
+            figures = evaluate(X, y, run, trees)
+            scores[name, method] = figures
             cells = " | ".join(f"{value:.3f}" for value in figures)
             print(f"| {name} | {method} | {cells} |", flush=True)
-    print("\nMeans over tables (C-index, calibration), geometric means of ratios to the survival")
+    print_summary(scores, options.data)
+
+
+def print_summary(scores: dict[tuple[str, str], list[float]], names: list[str]) -> None:
+    """Means over tables, relative to the survival forest where they are losses or times."""
     print(
-        "forest (losses), and how many times longer that took to fit: geometric mean over tables,"
+        "\nMeans over tables (C-index, calibration), geometric means of the ratio to the survival"
     )
-    print("and all tables together:\n")
+    print("forest (losses), and its fit time over that of each method: geometric mean")
+    print("over tables, and total over total:\n")
     print("| method | " + " | ".join(COLUMNS[:-1]) + " | times faster | all together |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
     for method in METHODS:
-        own = np.array([every[name, method] for name in options.data])
-        peer = np.array([every[name, "survival forest"] for name in options.data])
+        own = np.array([scores[name, method] for name in names])
+        peer = np.array([scores[name, "survival forest"] for name in names])
         ratios = np.exp(np.log(own / peer).mean(axis=0))
         cells = [own[:, 0].mean(), *ratios[1:6], own[:, 6].mean(), 1 / ratios[7]]
         cells.append(peer[:, 7].sum() / own[:, 7].sum())

@@ -1,4 +1,4 @@
-"""Measure the forest on Dask at growing n, and carry what was measured to clusters we do not have.
+"""Measure the forest on Dask for several n, and extrapolate to a large cluster.
 
 ``python benchmarks/scale.py`` takes some minutes and prints the tables of ``docs/scale.md``;
 ``--quick`` stops at a million rows.
@@ -26,35 +26,35 @@ ROWS_PER_TREE = 100_000
 MEMORY_LIMIT = 1_200_000_000  # of a worker; the table of 1e7 rows takes 1.6 GB
 ROWS_PER_BLOCK = 250_000
 QUERIES = 20_000
-# The cluster and the forest that the model is carried to.
+# The large cluster and forest of the extrapolation.
 FAR_ROWS, FAR_WORKERS, FAR_TREES, FAR_ROWS_PER_BLOCK = 10**9, 1000, 500, 10**6
 NETWORK = 1e9  # bytes a second, of one machine: 10 Gbit/s
 
 
 class Run(NamedTuple):
-    """What one fit cost."""
+    """Time, memory and network traffic of one fit."""
 
     n: int
     workers: int
     prepare: float
-    """Seconds until all rows are bytes."""
+    """Seconds until all rows are binned."""
     prepare_work: float
-    """The same in seconds of the workers' processors, which do not count what else is running."""
+    """The same in CPU seconds of all workers, which exclude other processes of the machine."""
     grow: float
-    """Seconds until all trees are there."""
+    """Seconds to grow all trees."""
     grow_work: float
     moved: int
-    """Bytes that left a worker: rows of trees, trees, and targets for the client."""
+    """Bytes sent by workers: rows of trees, trees, and targets for the client."""
     peak: int
-    """Memory of the largest worker."""
+    """Peak memory of the largest worker."""
     model: int
     """Bytes of the pickled forest, without the targets of the training rows."""
     predict: float
-    """Seconds of a processor a query."""
+    """CPU seconds per query."""
 
 
 def make_block(columns: bool, block_info: Any = None) -> np.ndarray:
-    """A block of the table, or of its target, made where and whenever it is read."""
+    """A block of the table or of its target, generated whenever it is read."""
     first, end = block_info[None]["array-location"][0]
     rng = np.random.default_rng(first)
     X = rng.normal(size=(end - first, N_COLUMNS))
@@ -65,8 +65,8 @@ def make_block(columns: bool, block_info: Any = None) -> np.ndarray:
     return np.column_stack([np.minimum(latent, censored), latent <= censored])
 
 
-def lay_out(n: int) -> tuple[da.Array, da.Array]:
-    """X and y that nobody holds."""
+def make_table(n: int) -> tuple[da.Array, da.Array]:
+    """X and y as lazy arrays, which are not held in memory."""
     size = min(ROWS_PER_BLOCK, n // 4)
     rows = (size,) * (n // size)
     return tuple(
@@ -78,7 +78,7 @@ def lay_out(n: int) -> tuple[da.Array, da.Array]:
 
 
 def measure(n: int, n_workers: int) -> Run:
-    """Fit on a fresh cluster of processes of one thread each."""
+    """Fit on a new cluster of single-threaded processes."""
     with (
         LocalCluster(
             n_workers=n_workers,
@@ -91,16 +91,16 @@ def measure(n: int, n_workers: int) -> Run:
         forest = DaskCensoredQuantileForest(
             n_estimators=N_TREES, max_samples=ROWS_PER_TREE // 2, random_state=0
         )
-        forest.set_params(n_estimators=2 * n_workers).fit(*lay_out(100_000))  # loads the kernels
+        forest.set_params(n_estimators=2 * n_workers).fit(*make_table(100_000))  # loads the kernels
         forest.set_params(n_estimators=N_TREES, max_samples=ROWS_PER_TREE)
         before = moved_bytes(client)
-        X, y = lay_out(n)
+        X, y = make_table(n)
         grow_trees, clocks = fitting.grow_trees, []
 
-        def timed(errands: Any, table: Any, binned: Any, *rest: Any) -> Any:
-            client.gather(client.map(type, binned))  # all are there
+        def timed(tasks: Any, binned: Any, *args: Any, **settings: Any) -> Any:
+            client.gather(client.map(type, binned.partitions))  # waits until all are binned
             clocks.append(read_clocks(client))
-            trees = grow_trees(errands, table, binned, *rest)
+            trees = grow_trees(tasks, binned, *args, **settings)
             clocks.append(read_clocks(client))
             return trees
 
@@ -118,9 +118,9 @@ def measure(n: int, n_workers: int) -> Run:
         )
         lazy = forest.predict(queries.persist(), [0.25, 0.5, 0.75], unidentified="clip")
         lazy[:1].compute()
-        _, asked = read_clocks(client)
+        _, before_predict = read_clocks(client)
         lazy.compute()
-        predict = (read_clocks(client)[1] - asked) / QUERIES
+        predict = (read_clocks(client)[1] - before_predict) / QUERIES
         model = len(pickle.dumps(forest.model_.forest))
         return Run(
             n, n_workers, prepare, prepare_work, grow, grow_work, moved, peak, model, predict
@@ -128,7 +128,7 @@ def measure(n: int, n_workers: int) -> Run:
 
 
 def read_clocks(client: Client) -> tuple[float, float]:
-    """Seconds by the clock, and of the workers' processors together."""
+    """Wall-clock seconds, and CPU seconds of all workers together."""
     return time.perf_counter(), sum(client.run(time.process_time).values())
 
 
@@ -137,7 +137,7 @@ def moved_bytes(client: Client) -> int:
 
 
 def measure_task_cost(n_tasks: int = 4000) -> float:
-    """Seconds of a processor that client and scheduler take for one task that does nothing."""
+    """CPU seconds of client and scheduler per empty task."""
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -162,61 +162,83 @@ def print_runs(runs: list[Run]) -> None:
         )
 
 
-def print_model(runs: list[Run], task_cost: float) -> None:
-    """The cost of each stage by what it grows with, and what that makes of a far cluster."""
+class CostModel(NamedTuple):
+    """Cost of each stage, in seconds and bytes."""
+
+    fixed: float
+    per_value: float
+    largest_error: float
+    tree: float
+    row_bytes: int
+    moved_row: float
+    model: float
+    query: float
+    task: float
+
+
+def fit_cost_model(runs: list[Run], task_cost: float) -> CostModel:
+    """Cost model of each stage from the measured runs."""
     work = np.array([run.n * N_COLUMNS for run in runs])
     A = np.column_stack([np.ones(len(runs)), work])
     prepare = np.array([run.prepare_work for run in runs])
-    # Relative errors count, or the largest run would be all that is seen.
+    # Least squares on relative errors; otherwise the largest run would dominate.
     (fixed, per_value), *_ = np.linalg.lstsq(A / prepare[:, None], np.ones(len(runs)), rcond=None)
-    off = np.abs(A @ (fixed, per_value) / prepare - 1).max()
     large = [run for run in runs if run.n >= 2 * ROWS_PER_TREE]
-    tree = float(np.mean([run.grow_work / N_TREES for run in large]))
-    row_bytes = N_COLUMNS + 8 + 1 + 8 + 4
-    model = float(np.mean([run.model / N_TREES for run in large]))
-    query = float(np.mean([run.predict / N_TREES for run in large]))
-    moved_row = max(run.moved / run.n for run in runs if run.n == max(run.n for run in runs))
-    print(
-        f"\nprepare   {fixed:.1f} s + {per_value * 1e9:.0f} ns a value (off by at most {off:.0%})"
+    return CostModel(
+        fixed=fixed,
+        per_value=per_value,
+        largest_error=np.abs(A @ (fixed, per_value) / prepare - 1).max(),
+        tree=float(np.mean([run.grow_work / N_TREES for run in large])),
+        row_bytes=N_COLUMNS + 8 + 1 + 8 + 4,
+        moved_row=max(run.moved / run.n for run in runs if run.n == max(run.n for run in runs)),
+        model=float(np.mean([run.model / N_TREES for run in large])),
+        query=float(np.mean([run.predict / N_TREES for run in large])),
+        task=task_cost,
     )
-    print(f"moved     {moved_row:.0f} bytes a row: targets, and partitions that Dask copied")
-    print(f"a tree    {tree:.2f} s; {ROWS_PER_TREE * row_bytes / 1e6:.1f} MB moved")
-    print(f"model     {model / 1e6:.2f} MB a tree of {ROWS_PER_TREE:,} rows")
-    print(f"a query   {query * 1e6:.1f} µs a tree")
-    print(f"a task    {task_cost * 1e3:.2f} ms of client and scheduler")
 
+
+def print_cost_model(cost: CostModel) -> None:
+    print(
+        f"\nprepare   {cost.fixed:.1f} s + {cost.per_value * 1e9:.0f} ns a value "
+        f"(off by at most {cost.largest_error:.0%})"
+    )
+    print(f"moved     {cost.moved_row:.0f} bytes a row: targets, and partitions that Dask copied")
+    print(f"a tree    {cost.tree:.2f} s; {ROWS_PER_TREE * cost.row_bytes / 1e6:.1f} MB moved")
+    print(f"model     {cost.model / 1e6:.2f} MB a tree of {ROWS_PER_TREE:,} rows")
+    print(f"a query   {cost.query * 1e6:.1f} µs a tree")
+    print(f"a task    {cost.task * 1e3:.2f} ms of client and scheduler")
+
+
+def print_extrapolation(cost: CostModel) -> None:
+    """Cost of the large forest on the large cluster."""
     blocks = FAR_ROWS // FAR_ROWS_PER_BLOCK
-    batch = -(-FAR_TREES * blocks // fitting.MOST_DRAW_TASKS)
+    batch = -(-FAR_TREES * blocks // fitting.MAX_DRAW_TASKS)
     batches = -(-FAR_TREES // batch)
     tasks = 5 * blocks + batches * (blocks + 1)
     binned = FAR_ROWS * (N_COLUMNS + 8 + 1 + 8)
-    moved = FAR_ROWS * moved_row + FAR_TREES * ROWS_PER_TREE * row_bytes
+    moved = FAR_ROWS * cost.moved_row + FAR_TREES * ROWS_PER_TREE * cost.row_bytes
+    table_gb = FAR_ROWS * N_COLUMNS * 8 / 1e9
+    prepare = cost.fixed + cost.per_value * FAR_ROWS * N_COLUMNS / FAR_WORKERS
+    pieces = -(-int(cost.model * FAR_TREES) // PIECE_BYTES)
+    lines = {
+        "table": f"{table_gb:.0f} GB, {table_gb / FAR_WORKERS:.2f} GB a worker",
+        "in bytes, with targets": f"{binned / 1e9:.0f} GB, "
+        f"{binned / 1e6 / FAR_WORKERS:.0f} MB a worker",
+        "prepare": f"{prepare:.1f} s",
+        "grow": f"{cost.tree * batch:.1f} s: {batches} batches of {batch} trees",
+        "tasks": f"{tasks:,}: {tasks * cost.task:,.0f} s of client and scheduler",
+        "moved": f"{moved / 1e9:.1f} GB, "
+        f"{moved / FAR_WORKERS / NETWORK:.2f} s of each machine's network",
+        "model": f"{cost.model * FAR_TREES / 1e6:,.0f} MB of trees, in {pieces} pieces to the "
+        "scheduler",
+        "predict all rows": f"{cost.query * FAR_TREES * FAR_ROWS / FAR_WORKERS:,.0f} s",
+    }
     print(
         f"\n{FAR_ROWS:.0e} rows of {N_COLUMNS} columns, {FAR_WORKERS} workers, {FAR_TREES} trees, "
-        f"{blocks} partitions:\n"
+        f"{blocks} partitions:\n\n| | |\n|---|---|"
     )
-    print("| | |")
-    print("|---|---|")
-    print(
-        f"| table | {FAR_ROWS * N_COLUMNS * 8 / 1e9:.0f} GB, "
-        f"{FAR_ROWS * N_COLUMNS * 8 / 1e9 / FAR_WORKERS:.2f} GB a worker |"
-    )
-    print(
-        f"| in bytes, with targets | {binned / 1e9:.0f} GB, "
-        f"{binned / 1e6 / FAR_WORKERS:.0f} MB a worker |"
-    )
-    print(f"| prepare | {fixed + per_value * FAR_ROWS * N_COLUMNS / FAR_WORKERS:.1f} s |")
-    print(f"| grow | {tree * batch:.1f} s: {batches} batches of {batch} trees |")
-    print(f"| tasks | {tasks:,}: {tasks * task_cost:,.0f} s of client and scheduler |")
-    print(
-        f"| moved | {moved / 1e9:.1f} GB, "
-        f"{moved / FAR_WORKERS / NETWORK:.2f} s of each machine's network |"
-    )
-    print(
-        f"| model | {model * FAR_TREES / 1e6:,.0f} MB of trees, in "
-        f"{-(-int(model * FAR_TREES) // PIECE_BYTES)} pieces to the scheduler |"
-    )
-    print(f"| predict all rows | {query * FAR_TREES * FAR_ROWS / FAR_WORKERS:,.0f} s |")
+    for name, text in lines.items():
+        print(f"| {name} | {text} |")
 
 
 def main() -> None:
@@ -229,7 +251,9 @@ def main() -> None:
     )
     runs = [measure(n, workers) for n in sizes for workers in (1, 2)]
     print_runs(runs)
-    print_model(runs, measure_task_cost())
+    cost = fit_cost_model(runs, measure_task_cost())
+    print_cost_model(cost)
+    print_extrapolation(cost)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A small set that shows a regression: our time against scikit-learn's, in turns, in one run.
+"""Performance regression tests: our time against scikit-learn's, alternating in one run.
 
-Seconds depend on the machine and on who else uses it, ratios hardly do: each test fails where
-its ratio falls below about half of what it is today. Run: make ratios
+Seconds depend on the machine and its load; ratios hardly do. Each test fails if its ratio falls
+below about half of its present value. Run: make ratios
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROUNDS = 5
 QUANTILES = [0.1, 0.5, 0.9]
 EQUAL_WORK = {
     "criterion": "variance",
-    "max_samples": 0.632,  # as many rows as differ in a bootstrap sample
+    "max_samples": 0.632,  # share of distinct rows in a bootstrap sample
     "honest": False,
     "min_child_fraction": 0.0,
     "min_samples_split": 2,
@@ -39,12 +39,12 @@ def check_ratio(
     ours()  # compiles, or reads the cache
     their_seconds = []
 
-    def let_them_go_first() -> None:
+    def time_scikit_learn() -> None:
         began = time.perf_counter()
         theirs()
         their_seconds.append(time.perf_counter() - began)
 
-    benchmark.pedantic(ours, setup=let_them_go_first, rounds=ROUNDS)
+    benchmark.pedantic(ours, setup=time_scikit_learn, rounds=ROUNDS)
     ratio = median(their_seconds) / benchmark.stats.stats.median
     benchmark.extra_info["times as fast as scikit-learn"] = ratio
     print(f"\n{ratio:.1f} times as fast as scikit-learn; must be {floor}")
@@ -73,7 +73,7 @@ def test_fit(benchmark: Any, n: int, trees: int, settings: dict[str, Any], floor
 
 
 def test_predict(benchmark: Any) -> None:
-    """Three quantiles of ours, from whole curves, against the means of scikit-learn."""
+    """Three quantiles of our forest against the mean of scikit-learn's."""
     table, queries = make_aft(10_000, random_state=0), make_aft(1_000, random_state=1).X
     ours, theirs = forests(100, **EQUAL_WORK)
     ours.fit(table.X, table.y)

@@ -1,7 +1,7 @@
-"""What tuning costs and gains over the defaults.
+"""Time and accuracy of tuning compared with the defaults.
 
-Out-of-bag skill of the defaults and after ``cqrf.tune``, and the loss on fresh rows: quantile loss
-against latent times where they are known, censored quantile loss on a held-out quarter of PBC.
+Out-of-bag skill of the defaults and after ``cqrf.tune``, and the loss on new rows: quantile loss
+against latent times where they are known, IPCW quantile loss on a held-out quarter of PBC.
 
 Run: python benchmarks/tuning.py [--repeats 5]
 """
@@ -21,7 +21,7 @@ LEVELS = np.array([0.25, 0.5, 0.75])
 
 
 def split(table, seed):
-    """Three quarters to train on, the rest to test on."""
+    """Three quarters as training rows, the rest as test rows."""
     shuffled = np.random.default_rng(seed).permutation(len(table.y))
     n_test = len(shuffled) // 4
     train, test = shuffled[n_test:], shuffled[:n_test]
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
-    print("| data | fit, s | tune, s | skill | tuned | loss on fresh rows, tuned over default |")
+    print("| data | fit, s | tune, s | skill | tuned | loss on new rows, tuned over default |")
     print("|---|---|---|---|---|---|")
     X, y, *_ = draw(make_aft, 0)
     tune(CensoredQuantileForest(n_estimators=30), X[:100], y[:100])  # compile, or read the cache

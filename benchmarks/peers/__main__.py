@@ -1,4 +1,4 @@
-"""Measure, and write a table, the goals and a picture."""
+"""Measure all packages; write a table, the goals and a figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.goals import judge
+from benchmarks.peers.goals import check_goals
 from benchmarks.peers.libraries import PEERS, Library, find_libraries
 from benchmarks.peers.measure import AXES, QUICK_AXES, Point, Shape, measure_shapes, shrink_axes
 from benchmarks.peers.own import OwnFigures
@@ -39,16 +39,17 @@ def main() -> None:
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.peers", description="Our forests beside their peers."
+        prog="python -m benchmarks.peers",
+        description="Speed and memory of our forests and of other packages.",
     )
     parser.add_argument("--quick", action="store_true", help="up to n 10 000, one round (minutes)")
     parser.add_argument("--only", type=_split(PARTS), default=PARTS, help=f"of {','.join(PARTS)}")
     parser.add_argument("--peers", type=_split(PEERS), help=f"of {','.join(PEERS)}")
-    parser.add_argument("--rounds", type=int, default=5, help="most rounds of one forest")
-    parser.add_argument("--budget", type=float, default=150, help="most seconds of one fit")
+    parser.add_argument("--rounds", type=int, default=5, help="maximum rounds per forest")
+    parser.add_argument("--budget", type=float, default=150, help="maximum seconds per fit")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     parser.add_argument("--shrink", type=int, default=1, help="divide rows and trees, for a trial")
-    parser.add_argument("--results", type=Path, help="measure nothing, show this results.json")
+    parser.add_argument("--results", type=Path, help="do not measure; show this results.json")
     return parser.parse_args()
 
 
@@ -57,7 +58,7 @@ def _split(known: Any) -> Any:
         names = text.split(",")
         for name in names:
             if name not in known:
-                raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}")
+                raise argparse.ArgumentTypeError(f"{name} is not one of {', '.join(known)}")
         return names
 
     return split
@@ -66,17 +67,17 @@ def _split(known: Any) -> Any:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     notes: list[str] = []
 
-    def tell(line: str) -> None:
+    def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
         if not line.startswith("measuring"):
             notes.append(line)
 
     if options.shrink > 1:
-        tell(f"rows and trees are divided by {options.shrink}: a trial, not a measurement")
+        log(f"rows and trees are divided by {options.shrink}: a trial, not a measurement")
     axes = shrink_axes(QUICK_AXES if options.quick else AXES, options.shrink)
     libraries, missing = find_libraries(options.peers)
     for line in missing:
-        tell(line)
+        log(line)
     with tempfile.TemporaryDirectory(prefix="cqrf-bench-") as folder:
         points = measure_shapes(
             [shape for axis in options.only if axis in axes for shape in axes[axis]],
@@ -84,11 +85,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             Path(folder),
             rounds=1 if options.quick else options.rounds,
             budget=options.budget,
-            tell=tell,
+            log=log,
         )
         figures: dict[str, float] = {}
         if "goals" in options.only:
-            own = OwnFigures(Path(folder), options.shrink, tell)
+            own = OwnFigures(Path(folder), options.shrink, log)
             figures = own.measure(libraries, quick=options.quick)
     return {
         "versions": describe_versions(libraries),
@@ -115,7 +116,7 @@ def write(results: dict[str, Any], out: Path) -> None:
     axes = {axis: [Shape(*shape) for shape in shapes] for axis, shapes in results["axes"].items()}
     points: Sequence[Point] = [Point.from_json(point) for point in results["points"]]
     versions = ", ".join(f"{name} {value}" for name, value in results["versions"].items())
-    goals = judge(points, results["figures"], axes["n"])
+    goals = check_goals(points, results["figures"], axes["n"])
     lines = [versions, "", *write_points(points), *results["notes"], "", *write_goals(goals)]
     text = "\n".join(lines)
     print(text)

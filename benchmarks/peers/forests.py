@@ -1,6 +1,6 @@
-"""The Python libraries, each behind the same three verbs: fit, predict, save.
+"""Python packages with a common interface: fit, predict, save.
 
-Libraries are imported where they are used: a worker needs only its own.
+A package is imported where it is used, so a worker needs only its own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 LEVELS = (0.1, 0.5, 0.9)
-SHARE = 0.632
-LEAF = 20
+SAMPLE_SHARE = 0.632
+LEAF_SIZE = 20
 
 
 class Forest(Protocol):
@@ -35,17 +35,17 @@ class Pickled:
 
 
 class Cqrf:
-    def __init__(self, rows_a_tree: int | None = None, **settings: Any) -> None:
+    def __init__(self, rows_per_tree: int | None = None, **settings: Any) -> None:
         from cqrf import CensoredQuantileForest
 
-        self.rows_a_tree = rows_a_tree
+        self.rows_per_tree = rows_per_tree
         self.model = CensoredQuantileForest(random_state=0, **settings)
 
     def fit(self, X, time, event, trees, threads):
         from cqrf import censored
 
-        if self.rows_a_tree:
-            self.model.set_params(max_samples=min(self.rows_a_tree, len(X)))
+        if self.rows_per_tree:
+            self.model.set_params(max_samples=min(self.rows_per_tree, len(X)))
         self.model.set_params(n_estimators=trees, n_jobs=threads).fit(X, censored(time, event))
 
     def predict(self, X):
@@ -60,7 +60,7 @@ class ScikitLearn(Pickled):
         from sklearn.ensemble import RandomForestRegressor
 
         self.model = RandomForestRegressor(
-            trees, min_samples_leaf=LEAF, n_jobs=threads, random_state=0
+            trees, min_samples_leaf=LEAF_SIZE, n_jobs=threads, random_state=0
         ).fit(X, time)
 
     def predict(self, X):
@@ -72,7 +72,7 @@ class QuantileForest(Pickled):
         from quantile_forest import RandomForestQuantileRegressor
 
         self.model = RandomForestQuantileRegressor(
-            trees, min_samples_leaf=LEAF, max_samples_leaf=None, n_jobs=threads, random_state=0
+            trees, min_samples_leaf=LEAF_SIZE, max_samples_leaf=None, n_jobs=threads, random_state=0
         ).fit(X, time)
 
     def predict(self, X):
@@ -86,10 +86,10 @@ class LightGBM(Pickled):
         self.model = LGBMRegressor(
             boosting_type="rf",
             n_estimators=trees,
-            subsample=SHARE,
+            subsample=SAMPLE_SHARE,
             subsample_freq=1,
-            num_leaves=max(2, int(SHARE * len(X)) // LEAF),  # as many as LEAF allows
-            min_child_samples=LEAF,
+            num_leaves=max(2, int(SAMPLE_SHARE * len(X)) // LEAF_SIZE),
+            min_child_samples=LEAF_SIZE,
             min_child_weight=0.0,
             n_jobs=threads,
             random_state=0,
@@ -107,8 +107,8 @@ class ScikitSurvival(Pickled):
 
         self.model = RandomSurvivalForest(
             trees,
-            min_samples_leaf=LEAF,
-            min_samples_split=2 * LEAF,
+            min_samples_leaf=LEAF_SIZE,
+            min_samples_split=2 * LEAF_SIZE,
             max_features=None,
             n_jobs=threads,
             random_state=0,
@@ -127,11 +127,11 @@ class Comprisk(Pickled):
             trees,
             splitrule="logrank",
             max_depth=None,  # type: ignore[arg-type]  # it allows this
-            min_samples_leaf=LEAF,
-            min_samples_split=2 * LEAF,
+            min_samples_leaf=LEAF_SIZE,
+            min_samples_split=2 * LEAF_SIZE,
             max_features=None,
             samptype="swor",
-            sampsize=SHARE,
+            sampsize=SAMPLE_SHARE,
             nsplit=0,  # all thresholds
             n_jobs=threads,
             random_state=0,
@@ -142,7 +142,7 @@ class Comprisk(Pickled):
 
 
 def read_quantiles(curves: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The first time at which each distribution function reaches each level, or the last time."""
+    """First time at which each distribution function reaches each level, else the last time."""
     reached = [curves >= level for level in LEVELS]
     found = [np.where(there.any(1), there.argmax(1), len(times) - 1) for there in reached]
     return times[np.column_stack(found)]

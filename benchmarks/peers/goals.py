@@ -1,4 +1,4 @@
-"""The goals, each with its figure and whether it is met."""
+"""Speed goals, the measured values, and whether each goal is met."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.peers.measure import Point, Shape
 
 class Goal(NamedTuple):
     what: str
-    figure: float | None  # None where it was not measured
+    figure: float | None  # None if it was not measured
     wanted: float
     at_least: bool
 
@@ -29,16 +29,16 @@ class Goal(NamedTuple):
         return f"{self.what:<62} {figure:>8}  {wanted:<14} {self.verdict}"
 
 
-def judge(
+def check_goals(
     points: Sequence[Point], figures: Mapping[str, float], along_n: Sequence[Shape]
 ) -> list[Goal]:
-    """Judge all goals; ``along_n`` are the sizes 1e3, 1e4, 1e5 and 1e6, as far as they were run."""
+    """Check all goals; ``along_n`` has those of the sizes 1e3, 1e4, 1e5 and 1e6 that were run."""
 
     def ratios(library: str, what: str) -> list[float | None]:
         found = [ratio_to_ours(points, library, shape, what) for shape in along_n]
         return [*found, *[None] * (4 - len(found))]
 
-    def judge_all(text: str, library: str, what: str, wanted: float, at_least: bool) -> Goal:
+    def worst_ratio(text: str, library: str, what: str, wanted: float, at_least: bool) -> Goal:
         known = [ratio for ratio in ratios(library, what) if ratio is not None]
         worst = (min if at_least else max)(known, default=None)
         return Goal(f"{text}, worst of {len(known)} n", worst, wanted, at_least)
@@ -58,11 +58,11 @@ def judge(
         Goal("fit, times as fast as grf, n 1e4", grf[1], 10, True),
         Goal("fit, times as fast as grf, n 1e5", grf[2], 20, True),
         Goal("fit, times as fast as scikit-survival, n 1e3", survival[0], 200, True),
-        judge_all("fit, censored_quantile over variance", CENSORED, "fit", 2.5, False),
-        judge_all(
+        worst_ratio("fit, censored_quantile over variance", CENSORED, "fit", 2.5, False),
+        worst_ratio(
             "predict, times as fast as quantile-forest", "quantile-forest", "predict", 4, True
         ),
-        judge_all("predict, times as fast as grf", "grf", "predict", 3, True),
+        worst_ratio("predict, times as fast as grf", "grf", "predict", 3, True),
         Goal("predict, cost of a query row at n 1e6 over 1e5", get("predict growth"), 1.5, False),
         Goal("memory of fit over the float32 table, 1e6 rows, 100 trees", get("memory"), 4, False),
         Goal("model over quantile-forest's pickle, n 1e5, 500 trees", get("model"), 0.2, False),
@@ -82,15 +82,15 @@ def judge(
 
 
 def ratio_to_ours(points: Sequence[Point], library: str, shape: Shape, what: str) -> float | None:
-    """What a library takes over what ours takes for the same work.
+    """Time of a library over the time of our forest with equal work.
 
-    Of fits in the rounds of both: a slow one takes part in the first rounds only, and the machine's
-    speed changes from round to round.
+    Fits are compared over the rounds of both: a slow library takes part in the first rounds only,
+    and the speed of the machine changes between rounds.
     """
-    here = {point.library: point for point in points if point.shape == shape}
-    if library not in here or here[library].beside not in here:
+    at_shape = {point.library: point for point in points if point.shape == shape}
+    if library not in at_shape or at_shape[library].beside not in at_shape:
         return None
-    theirs, ours = (getattr(here[name], what) for name in (library, here[library].beside))
+    theirs, ours = (getattr(at_shape[name], what) for name in (library, at_shape[library].beside))
     if not theirs or not ours:
         return None
     if what == "fit":

@@ -1,7 +1,7 @@
-"""grf's C++ core with our driver, for machines whose R has no grf.
+"""grf's C++ core with our driver, for machines without the R package grf.
 
-The source, grf 2.0.0, comes whole in the wheel of skgrf on PyPI. It is built once, into the
-user's cache.
+The source of grf 2.0.0 is taken from the wheel of skgrf on PyPI. It is built once, into the user's
+cache.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 DRIVER = Path(__file__).with_name("grf_driver.cpp")
 FLAGS = ["-O3", "-std=c++11", "-pthread", "-w"]
-# Any wheel will do, as only its source is read; one of a fixed kind needs no building by pip.
+# Only the source in the wheel is used. A fixed platform keeps pip from building the package.
 WHEEL = ["--python-version", "3.9", "--platform", "manylinux1_x86_64", "skgrf==0.3.0"]
 
 
 def find_driver() -> Path:
-    """Return the driver, built now if it has not been; OSError says why it cannot be."""
+    """Path of the driver, which is built if necessary; OSError if it cannot be built."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cqrf-bench"
     built = cache / f"grf_driver-{hashlib.sha256(DRIVER.read_bytes()).hexdigest()[:12]}"
     if not built.exists():

@@ -1,4 +1,4 @@
-// The C++ end of the pipe: the commands of worker.py, for grf's own core without R around it.
+// Worker process in C++: the commands of worker.py, for grf's C++ core without R.
 // Run by process.py: grf_driver HONEST FRACTION MIN_NODE_SIZE   (built by grf_core.py)
 
 #include <chrono>

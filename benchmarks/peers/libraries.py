@@ -1,4 +1,4 @@
-"""Who takes part: our forests and the peers, how each is started and how to get it."""
+"""The forests that are compared, the command that starts each, and how to install it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.forests import LEAF, LEVELS, SHARE
+from benchmarks.peers.forests import LEAF_SIZE, LEVELS, SAMPLE_SHARE
 from benchmarks.peers.grf_core import find_driver
 
-OPEN_LEAVES = {"min_samples_leaf": LEAF, "min_samples_split": 2, "min_child_fraction": 0.0}
-DISHONEST = {"honest": False, "max_samples": SHARE, **OPEN_LEAVES}
-LIKE_GRF = {
+LEAF_SETTINGS = {"min_samples_leaf": LEAF_SIZE, "min_samples_split": 2, "min_child_fraction": 0.0}
+NOT_HONEST = {"honest": False, "max_samples": SAMPLE_SHARE, **LEAF_SETTINGS}
+GRF_SETTINGS = {
     "split_quantiles": LEVELS,
     "honest": True,
     "max_samples": 0.5,
     "min_samples_leaf": 1,
-    "min_samples_split": LEAF + 1,
+    "min_samples_split": LEAF_SIZE + 1,
     "min_child_fraction": 0.05,
 }
 
@@ -37,11 +37,11 @@ QUANTILE = "cqrf quantile, honest"
 @dataclass(frozen=True)
 class Library:
     name: str
-    beside: str  # which of ours does the same work
+    beside: str  # the one of our forests with equal work
     command: list[str]
     version: str = ""
     predicts_quantiles: bool = True
-    power: float = 1.0  # fit time grows as n ** power log n
+    power: float = 1.0  # fit time is proportional to n ** power log n
 
     @property
     def is_ours(self) -> bool:
@@ -56,27 +56,27 @@ def ours() -> list[Library]:
     return [
         Library(name, beside, python_command("Cqrf", criterion=criterion, **settings))
         for name, beside, criterion, settings in (
-            (VARIANCE, VARIANCE, "variance", DISHONEST),
-            (CENSORED, VARIANCE, "censored_quantile", DISHONEST),
-            (LOGRANK, LOGRANK, "logrank", DISHONEST),
-            (QUANTILE, QUANTILE, "quantile", LIKE_GRF),
+            (VARIANCE, VARIANCE, "variance", NOT_HONEST),
+            (CENSORED, VARIANCE, "censored_quantile", NOT_HONEST),
+            (LOGRANK, LOGRANK, "logrank", NOT_HONEST),
+            (QUANTILE, QUANTILE, "quantile", GRF_SETTINGS),
         )
     ]
 
 
 class MissingError(Exception):
-    """The peer is not here; the message says how to get it."""
+    """The package is not installed; the message says how to install it."""
 
 
 def find_libraries(wanted: Collection[str] | None = None) -> tuple[list[Library], list[str]]:
-    """Return ours and the peers that are installed, and a line for each that is not."""
+    """Our forests and the installed packages, and a line for each package that is missing."""
     found, missing = ours(), []
     for name, find in PEERS.items():
         if wanted is None or name in wanted:
             try:
                 found.append(find())
-            except MissingError as told:
-                missing.append(f"{name} is not here: {told}")
+            except MissingError as reason:
+                missing.append(f"{name} is not installed: {reason}")
     return found, missing
 
 
@@ -108,7 +108,11 @@ def _grf() -> Library:
         driver = find_driver()
     except OSError as problem:
         raise MissingError(f"install.packages('grf') in R, or g++ and PyPI ({problem})") from None
-    settings = ["1", str(LIKE_GRF["max_samples"]), str(LEAF)]  # honest, fraction, node size
+    settings = [
+        "1",
+        str(GRF_SETTINGS["max_samples"]),
+        str(LEAF_SIZE),
+    ]  # honest, fraction, node size
     return Library("grf", QUANTILE, [str(driver), *settings], "2.0.0 (its C++ core)")
 
 

@@ -1,4 +1,4 @@
-"""Sizes along each axis, and the rounds: who fits when, and who is left out because of time."""
+"""Sizes along each axis, rounds, and which libraries are skipped because they are slow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.peers.libraries import Library
-from benchmarks.peers.process import UnableError, Worker
+from benchmarks.peers.process import Worker, WorkerError
 
-PATIENCE = 2.0  # a fit that takes so many times the budget is ended
-MORE_ROUNDS = 40.0  # seconds that further rounds of one forest at one size may take
+TIMEOUT_FACTOR = 2.0  # a fit is stopped after this many times the budget
+REPEAT_SECONDS = 40.0  # limit for further rounds of one forest at one size
 LARGEST_SAVED = 100_000
-PREDICTIONS = 5  # after each fit, beside the first
+PREDICTIONS = 5  # per round, after a first one that warms up
 SLOW_PREDICTION = 2.0  # seconds; a slower one is not repeated
 
 
@@ -47,7 +47,7 @@ QUICK_AXES = {
 
 
 def shrink_axes(axes: dict[str, list[Shape]], divisor: int) -> dict[str, list[Shape]]:
-    """The same axes with fewer rows and trees, to try the benchmark itself."""
+    """The same axes with fewer rows and trees, to test the benchmark itself."""
 
     def shrink(shape: Shape) -> Shape:
         return Shape(max(100, shape.n // divisor), shape.p, max(2, shape.trees // divisor))
@@ -57,7 +57,7 @@ def shrink_axes(axes: dict[str, list[Shape]], divisor: int) -> dict[str, list[Sh
 
 @dataclass
 class Point:
-    """What one library took at one size."""
+    """Times, memory and model size of one library at one size."""
 
     library: str
     beside: str
@@ -86,27 +86,27 @@ def measure_shapes(
     *,
     rounds: int,
     budget: float,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> list[Point]:
-    """Measure all libraries at each size; from small to large, so that time can be foreseen."""
+    """Measure all libraries at each size, from small to large so that times can be estimated."""
     points: list[Point] = []
     for shape in sorted(set(shapes), key=lambda shape: (shape.n, shape.p * shape.trees)):
-        tell(f"measuring {shape} ...")
+        log(f"measuring {shape} ...")
         able = []
         for library in libraries:
-            seconds = foresee(library, shape, points)
+            seconds = estimate_seconds(library, shape, points)
             if seconds == math.inf:
-                tell(f"skipped: {library.name} at {shape}, as it failed before")
+                log(f"skipped: {library.name} at {shape}, as it failed before")
             elif seconds > budget:
-                tell(f"skipped: {library.name} at {shape}, a fit would take {seconds:.0f} s")
+                log(f"skipped: {library.name} at {shape}, a fit would take {seconds:.0f} s")
             else:
                 able.append(library)
-        points += measure_shape(shape, able, tables, rounds, budget, tell)
+        points += measure_shape(shape, able, tables, rounds, budget, log)
     return [point for point in points if point.fit[0] < math.inf]
 
 
-def foresee(library: Library, shape: Shape, points: Sequence[Point]) -> float:
-    """Seconds of a fit, from the measured size with the most similar work; 0 if there is none."""
+def estimate_seconds(library: Library, shape: Shape, points: Sequence[Point]) -> float:
+    """Seconds of a fit, extrapolated from the size with the most similar work; 0 without one."""
 
     def work(shape: Shape) -> float:
         return shape.trees * shape.p * shape.n**library.power * math.log(shape.n)
@@ -124,9 +124,9 @@ def measure_shape(
     tables: Path,
     rounds: int,
     budget: float,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> list[Point]:
-    """Measure the libraries at one size; those that failed have a fit that took forever."""
+    """Measure the libraries at one size; a library that failed has an infinite fit time."""
     points = [Point(library.name, library.beside, shape) for library in libraries]
     with ExitStack() as stack:
         workers: dict[int, Worker] = {}
@@ -137,15 +137,15 @@ def measure_shape(
                 try:
                     if number == 0:
                         workers[index] = stack.enter_context(Worker(library.command, tables))
-                        begin(workers[index], point, PATIENCE * budget)
-                    elif number * point.fit[0] <= MORE_ROUNDS:
+                        start(workers[index], point, TIMEOUT_FACTOR * budget)
+                    elif number * point.fit[0] <= REPEAT_SECONDS:
                         point.fit.append(workers[index].fit(shape.trees))
-                    # A slow fit is not repeated, but its predictions are: the machine's speed
-                    # changes from round to round.
+                    # A slow fit is not repeated, but its predictions are: the speed of the
+                    # machine changes between rounds.
                     if library.predicts_quantiles:
                         point.predict += predict(workers[index])
-                except UnableError as problem:
-                    tell(f"skipped: {library.name} at {shape}, {problem}")
+                except WorkerError as problem:
+                    log(f"skipped: {library.name} at {shape}, {problem}")
                     point.fit = [math.inf]
         for index, point in enumerate(points):
             if shape.n <= LARGEST_SAVED and point.fit[0] < math.inf:
@@ -154,14 +154,14 @@ def measure_shape(
 
 
 def predict(worker: Worker) -> list[float]:
-    """Seconds of predictions. The first after a fit warms up: it counts only where it is slow."""
+    """Seconds of predictions; the first one warms up and is counted only if it is slow."""
     first = worker.predict()
     if first > SLOW_PREDICTION:
         return [first]
     return [worker.predict() for _ in range(PREDICTIONS)]
 
 
-def begin(worker: Worker, point: Point, limit: float) -> None:
+def start(worker: Worker, point: Point, limit: float) -> None:
     worker.warm_up()
     worker.load(point.shape.n, point.shape.p)
     seconds, point.memory = worker.fit_with_memory(point.shape.trees, limit)

@@ -1,4 +1,4 @@
-"""Figures of our own that the goals ask for, beyond the comparison: growth, memory, first use."""
+"""Measurements of our forest alone that the goals need: scaling, memory, first use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from benchmarks.peers.libraries import DISHONEST, Library, python_command
-from benchmarks.peers.process import UnableError, Worker
+from benchmarks.peers.libraries import NOT_HONEST, Library, python_command
+from benchmarks.peers.process import Worker, WorkerError
 
 P = 20
 ROUNDS = 3
-THREAD_ROUNDS = 9  # fits of half a second: the machine's speed changes from one to the next
+THREAD_ROUNDS = 9  # a fit takes half a second, and the speed of the machine varies
 
 IMPORT = """
 import time
@@ -39,8 +39,8 @@ print(time.perf_counter() - began)
 
 
 class OwnFigures:
-    def __init__(self, tables: Path, shrink: int, tell: Callable[[str], None]) -> None:
-        self.tables, self.shrink, self.tell = tables, shrink, tell
+    def __init__(self, tables: Path, shrink: int, log: Callable[[str], None]) -> None:
+        self.tables, self.shrink, self.log = tables, shrink, log
 
     def measure(self, libraries: Sequence[Library], *, quick: bool) -> dict[str, float]:
         kinds = [self.first_use, self.gain_of_threads]
@@ -51,13 +51,13 @@ class OwnFigures:
         for measure_kind in kinds:
             try:
                 figures.update(measure_kind())
-            except (UnableError, subprocess.CalledProcessError) as problem:
-                self.tell(f"skipped: {problem}")
+            except (WorkerError, subprocess.CalledProcessError) as problem:
+                self.log(f"skipped: {problem}")
         return figures
 
     def first_use(self) -> dict[str, float]:
-        """Seconds to import, and to fit and predict where nothing has been compiled yet."""
-        self.tell("measuring first use ...")
+        """Seconds to import, and to fit and predict with an empty compile cache."""
+        self.log("measuring first use ...")
         return {
             "import": time_import("import cqrf"),
             "import forest": time_import("from cqrf import CensoredQuantileForest"),
@@ -66,7 +66,7 @@ class OwnFigures:
 
     def gain_of_threads(self) -> dict[str, float]:
         """Time with one thread over time with two."""
-        self.tell("measuring one thread and two ...")
+        self.log("measuring one thread and two ...")
         gains = {}
         for n, trees in ((10_000, 200), (100_000, 50)):
             with ExitStack() as stack:
@@ -82,8 +82,8 @@ class OwnFigures:
         return gains
 
     def growth_of_fit(self) -> dict[str, float]:
-        """Slope of log fit time on log n, 10 trees on 632 rows in 1000."""
-        self.tell("measuring how fit time grows with n ...")
+        """Slope of log fit time on log n, for 10 trees with subsamples of 0.632 n."""
+        self.log("measuring how fit time grows with n ...")
         sizes = [self._rows(n) for n in (10_000, 30_000, 100_000, 300_000, 1_000_000)]
         slopes = {}
         for criterion in ("variance", "censored_quantile"):
@@ -99,12 +99,12 @@ class OwnFigures:
         return slopes
 
     def growth_of_predict(self) -> dict[str, float]:
-        """Time a query row at n 1e6 over that at 1e5.
+        """Time per query row at n 1e6 over that at 1e5.
 
-        Neighbours are equal in number: 100 trees of 10 000 rows each at both sizes, so a query
-        reaches as many leaves, as large. Other settings are the defaults.
+        Both have 100 trees of 10 000 rows each, so a query has the same number of neighbours.
+        Other settings are the defaults.
         """
-        self.tell("measuring how predict time grows with n ...")
+        self.log("measuring how predict time grows with n ...")
         with ExitStack() as stack:
             workers = []
             for n in (100_000, 1_000_000):
@@ -118,12 +118,12 @@ class OwnFigures:
         return {"predict growth": large / small}
 
     def million_rows(self) -> dict[str, float]:
-        """A million rows, trees of 100 000, defaults otherwise: memory of 100 trees, time of 500.
+        """Memory of 100 trees and time of 500 trees of 100 000 rows each, for a million rows.
 
-        Memory is what the fit takes beyond the caller's float64 table, as a multiple of the
-        same table in float32.
+        Memory is the peak of the fit beyond the caller's float64 table, as a multiple of the size
+        of the table in float32. Other settings are the defaults.
         """
-        self.tell("measuring a million rows ...")
+        self.log("measuring a million rows ...")
         n = self._rows(1_000_000)
         with self._default(self._rows(100_000)) as worker:
             worker.load(n, P)
@@ -136,12 +136,12 @@ class OwnFigures:
     def model_beside(self, libraries: Sequence[Library]) -> dict[str, float]:
         """Size of our model over quantile-forest's pickle: n 1e5, 500 trees, equal leaves.
 
-        Its pickle grows by the same bytes a tree: it is measured at 10 and 20 trees.
+        The pickle grows linearly in the number of trees: it is measured at 10 and 20 trees.
         """
         peers = [library for library in libraries if library.name == "quantile-forest"]
         if not peers:
             return {}
-        self.tell("measuring model files ...")
+        self.log("measuring model files ...")
         n, trees = self._rows(100_000), self._less(500)
         with self._ours("variance") as worker:
             worker.load(n, P)
@@ -158,16 +158,16 @@ class OwnFigures:
         return {"model": size / (small + (trees - 10) * (large - small) / 10)}
 
     def _ours(self, criterion: str, threads: int = 2) -> Worker:
-        return self._warm(python_command("Cqrf", criterion=criterion, **DISHONEST), threads)
+        return self._warm(python_command("Cqrf", criterion=criterion, **NOT_HONEST), threads)
 
-    def _default(self, rows_a_tree: int) -> Worker:
-        return self._warm(python_command("Cqrf", rows_a_tree=rows_a_tree), 2)
+    def _default(self, rows_per_tree: int) -> Worker:
+        return self._warm(python_command("Cqrf", rows_per_tree=rows_per_tree), 2)
 
     def _warm(self, command: list[str], threads: int) -> Worker:
         worker = Worker(command, self.tables, threads)
         try:
             worker.warm_up()
-        except UnableError:
+        except WorkerError:
             worker.end()
             raise
         return worker

@@ -1,4 +1,4 @@
-"""The figures as one picture: fit time, predict time and memory along n, p and trees."""
+"""One figure: fit time, predict time and memory against n, p and number of trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.peers.libraries import CENSORED, LOGRANK, QUANTILE, VARIANCE
 from benchmarks.peers.measure import Point, Shape
 
 OURS = "#0b0b0b"
-# Okabe and Ito's colours, told apart with any colour vision.
+# Okabe and Ito's colours, which can be told apart with any colour vision.
 STYLES: dict[str, dict[str, Any]] = {
     VARIANCE: {"color": OURS, "linewidth": 2.8, "marker": "o"},
     CENSORED: {"color": OURS, "linewidth": 1.8, "linestyle": (0, (5, 2)), "marker": "o"},
@@ -24,12 +24,12 @@ STYLES: dict[str, dict[str, Any]] = {
     "comprisk": {"color": "#56B4E9", "marker": "X"},
     "LightGBM": {"color": "#8C8C8C", "marker": "h"},
 }
-LEAST_MEMORY = 0.1  # MB; less is the noise of pages
+LEAST_MEMORY = 0.1  # MB; below is noise
 ROWS = {"fit": "fit, seconds", "predict": "predict 1000 rows, seconds", "memory": "fit, MB"}
 
 
 def draw(points: Sequence[Point], axes: Mapping[str, Sequence[Shape]], path: Path) -> None:
-    """Draw all points along all axes. Along n, where trees differ, times are for 100 trees."""
+    """Draw all points along all axes; along n, where trees differ, times are per 100 trees."""
     import matplotlib
 
     matplotlib.use("agg")

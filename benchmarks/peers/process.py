@@ -1,4 +1,4 @@
-"""A forest in a process of its own, and our end of the pipe to it."""
+"""A forest in its own process, controlled through a pipe."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 WARM_UP_ROWS, WARM_UP_TREES = 200, 5
 
 
-class UnableError(Exception):
-    """The process failed, or took too long and was ended."""
+class WorkerError(Exception):
+    """The process failed, or took too long and was stopped."""
 
 
 class Worker:
-    """One forest; one command at a time, each answered by the seconds it took."""
+    """One forest; commands run one at a time and return the seconds they took."""
 
     def __init__(self, command: Sequence[str], tables: Path, threads: int = 2) -> None:
         self.tables, self.threads = tables, threads
@@ -54,28 +54,28 @@ class Worker:
         self.predict()
 
     def load(self, n: int, p: int, n_queries: int = N_QUERIES) -> None:
-        self._ask("load", write_tables(self.tables, n, p, n_queries), n, p, n_queries)
+        self._send("load", write_tables(self.tables, n, p, n_queries), n, p, n_queries)
 
     def fit(self, trees: int, limit: float | None = None) -> float:
-        return self._ask("fit", trees, self.threads, limit=limit)
+        return self._send("fit", trees, self.threads, limit=limit)
 
     def fit_with_memory(self, trees: int, limit: float | None = None) -> tuple[float, int | None]:
-        """Seconds of the fit, and the most bytes it took beyond what the process held before."""
-        before = self._forget_peak()
+        """Seconds of the fit, and its peak memory minus the memory before, in bytes."""
+        before = self._reset_peak_memory()
         seconds = self.fit(trees, limit)
         return seconds, None if before is None else self._read_memory("VmHWM") - before
 
     def predict(self) -> float:
-        return self._ask("predict")
+        return self._send("predict")
 
     def measure_model(self) -> int | None:
-        """Bytes of the saved model, or None where the library cannot save one."""
+        """Bytes of the saved model, or None if the library cannot save one."""
         path = self.tables / "model"
         path.unlink(missing_ok=True)
         try:
-            self._ask("save", path)
+            self._send("save", path)
             return path.stat().st_size
-        except UnableError:
+        except WorkerError:
             return None
         finally:
             path.unlink(missing_ok=True)
@@ -84,25 +84,25 @@ class Worker:
         self.process.kill()
         self.process.communicate()
 
-    def _ask(self, *words: object, limit: float | None = None) -> float:
+    def _send(self, *words: object, limit: float | None = None) -> float:
         assert self.process.stdin
         assert self.process.stdout
         try:
             print(*words, sep="\t", file=self.process.stdin, flush=True)
         except BrokenPipeError:
-            raise UnableError(self._last_words()) from None
+            raise WorkerError(self._last_log_line()) from None
         if not select.select([self.process.stdout], [], [], limit)[0]:
             self.process.kill()
-            raise UnableError(f"{words[0]} was ended after {limit:.0f} s")
+            raise WorkerError(f"{words[0]} was stopped after {limit:.0f} s")
         verdict, _, rest = self.process.stdout.readline().rstrip("\n").partition(" ")
         if verdict != "ok":
-            raise UnableError(rest or self._last_words())
+            raise WorkerError(rest or self._last_log_line())
         return float(rest)
 
-    def _last_words(self) -> str:
-        return (self.log.read_text().strip().splitlines() or ["it died without a word"])[-1]
+    def _last_log_line(self) -> str:
+        return (self.log.read_text().strip().splitlines() or ["it died without a message"])[-1]
 
-    def _forget_peak(self) -> int | None:
+    def _reset_peak_memory(self) -> int | None:
         try:
             Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
         except OSError:  # not Linux, or not allowed

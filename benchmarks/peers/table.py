@@ -1,4 +1,4 @@
-"""The figures as plain text."""
+"""Results as plain text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HEAD = (
 
 
 def write_points(points: Sequence[Point]) -> Iterable[str]:
-    """Yield a block of lines for each size; "x ours" is the time over that of ours beside it."""
+    """Yield the lines for each size; "x ours" is the time over that of our forest."""
     for shape in sorted({point.shape for point in points}):
-        here = [point for point in points if point.shape == shape]
+        at_shape = [point for point in points if point.shape == shape]
         yield f"{shape}"
         yield HEAD
-        for point in sorted(here, key=lambda point: not point.library.startswith("cqrf")):
+        for point in sorted(at_shape, key=lambda point: not point.library.startswith("cqrf")):
             fit, predict = (
                 f"{_seconds(point.median(what))} {_spread(getattr(point, what)):>{width}} "
                 f"{_ratio(ratio_to_ours(points, point.library, shape, what))}"

@@ -1,4 +1,4 @@
-"""Tables on disk, for any language: doubles column by column, the features, then time and event."""
+"""Binary tables for any language: doubles by column, features first, then time and event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N_QUERIES = 1_000
 
 
 def write_tables(folder: Path, n: int, p: int, n_queries: int = N_QUERIES) -> Path:
-    """Write a table to learn from and one to predict, unless they are there."""
+    """Write a training table and a query table, unless they exist."""
     made = folder / f"{n}-{p}-{n_queries}"
     if not made.exists():
         made.mkdir(parents=True)

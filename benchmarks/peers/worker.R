@@ -1,4 +1,4 @@
-# The R end of the pipe: the commands of worker.py, for ranger and for grf.
+# Worker process in R: the commands of worker.py, for ranger and grf.
 # Run by process.py: Rscript worker.R PACKAGE
 
 package <- commandArgs(trailingOnly = TRUE)[1]

@@ -1,7 +1,7 @@
-"""The Python end of the pipe: commands on standard input, one line of answer to each.
+"""Worker process in Python: reads commands from standard input, writes one line for each.
 
-load FOLDER N P QUERIES, fit TREES THREADS, predict and save PATH are answered by "ok" and the
-seconds they took, or by "error" and the reason.
+The commands are load FOLDER N P QUERIES, fit TREES THREADS, predict, and save PATH. The line is
+"ok" and the seconds the command took, or "error" and the reason.
 
 Run by process.py: python -m benchmarks.peers.worker NAME SETTINGS
 """
@@ -40,7 +40,7 @@ class Commands:
 def main() -> None:
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else a library prints goes to the log
+    os.dup2(2, 1)  # other output of a library goes to the log
     commands = Commands(FORESTS[sys.argv[1]](**json.loads(sys.argv[2])))
     for line in sys.stdin:
         name, *words = line.rstrip("\n").split("\t")
