@@ -88,9 +88,11 @@ def ratio_to_ours(points: Sequence[Point], library: str, shape: Shape, what: str
     and the speed of the machine changes between rounds.
     """
     at_shape = {point.library: point for point in points if point.shape == shape}
-    if library not in at_shape or at_shape[library].beside not in at_shape:
+    if library not in at_shape or at_shape[library].counterpart not in at_shape:
         return None
-    theirs, ours = (getattr(at_shape[name], what) for name in (library, at_shape[library].beside))
+    theirs, ours = (
+        getattr(at_shape[name], what) for name in (library, at_shape[library].counterpart)
+    )
     if not theirs or not ours:
         return None
     if what == "fit":

@@ -37,7 +37,7 @@ QUANTILE = "cqrf quantile, honest"
 @dataclass(frozen=True)
 class Library:
     name: str
-    beside: str  # the one of our forests with equal work
+    counterpart: str  # the one of our forests with equal work
     command: list[str]
     version: str = ""
     predicts_quantiles: bool = True
@@ -54,8 +54,8 @@ def python_command(name: str, **settings: Any) -> list[str]:
 
 def ours() -> list[Library]:
     return [
-        Library(name, beside, python_command("Cqrf", criterion=criterion, **settings))
-        for name, beside, criterion, settings in (
+        Library(name, counterpart, python_command("Cqrf", criterion=criterion, **settings))
+        for name, counterpart, criterion, settings in (
             (VARIANCE, VARIANCE, "variance", NOT_HONEST),
             (CENSORED, VARIANCE, "censored_quantile", NOT_HONEST),
             (LOGRANK, LOGRANK, "logrank", NOT_HONEST),
@@ -81,16 +81,16 @@ def find_libraries(wanted: Collection[str] | None = None) -> tuple[list[Library]
 
 
 def _from_pypi(
-    name: str, forest: str, beside: str, how: str = "pip install '.[bench]'", **traits: Any
+    name: str, forest: str, counterpart: str, how: str = "pip install '.[bench]'", **traits: Any
 ) -> Library:
     try:
         found = version(name)
     except PackageNotFoundError:
         raise MissingError(how) from None
-    return Library(name, beside, python_command(forest), found, **traits)
+    return Library(name, counterpart, python_command(forest), found, **traits)
 
 
-def _from_r(name: str, beside: str, how: str) -> Library:
+def _from_r(name: str, counterpart: str, how: str) -> Library:
     test = f"cat(as.character(packageVersion('{name}')))"
     found = shutil.which("Rscript") and subprocess.run(
         ["Rscript", "--vanilla", "-e", test], capture_output=True, text=True
@@ -98,7 +98,7 @@ def _from_r(name: str, beside: str, how: str) -> Library:
     if not found or found.returncode:
         raise MissingError(how)
     script = Path(__file__).with_name("worker.R")
-    return Library(name, beside, ["Rscript", "--vanilla", str(script), name], found.stdout)
+    return Library(name, counterpart, ["Rscript", "--vanilla", str(script), name], found.stdout)
 
 
 def _grf() -> Library:

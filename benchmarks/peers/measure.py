@@ -60,7 +60,7 @@ class Point:
     """Times, memory and model size of one library at one size."""
 
     library: str
-    beside: str
+    counterpart: str
     shape: Shape
     fit: list[float] = field(default_factory=list)
     predict: list[float] = field(default_factory=list)
@@ -127,7 +127,7 @@ def measure_shape(
     log: Callable[[str], None],
 ) -> list[Point]:
     """Measure the libraries at one size; a library that failed has an infinite fit time."""
-    points = [Point(library.name, library.beside, shape) for library in libraries]
+    points = [Point(library.name, library.counterpart, shape) for library in libraries]
     with ExitStack() as stack:
         workers: dict[int, Worker] = {}
         for number in range(rounds):

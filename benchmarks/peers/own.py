@@ -46,7 +46,7 @@ class OwnFigures:
         kinds = [self.first_use, self.gain_of_threads]
         if not quick:
             kinds += [self.growth_of_fit, self.growth_of_predict, self.million_rows]
-            kinds += [partial(self.model_beside, libraries)]
+            kinds += [partial(self.model_size_ratio, libraries)]
         figures: dict[str, float] = {}
         for measure_kind in kinds:
             try:
@@ -133,7 +133,7 @@ class OwnFigures:
             figures["memory"] = memory / (4 * n * P)
         return figures
 
-    def model_beside(self, libraries: Sequence[Library]) -> dict[str, float]:
+    def model_size_ratio(self, libraries: Sequence[Library]) -> dict[str, float]:
         """Size of our model over quantile-forest's pickle: n 1e5, 500 trees, equal leaves.
 
         The pickle grows linearly in the number of trees: it is measured at 10 and 20 trees.

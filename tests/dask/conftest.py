@@ -1,4 +1,4 @@
-"""A cluster of two processes, tables in partitions of any sizes, and what it is to be the same."""
+"""A cluster of two processes, and a table with all kinds of columns."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def client(cluster):
 
 @pytest.fixture(scope="session")
 def table():
-    """A frame of every kind of column, with gaps, and its target."""
+    """A frame with every kind of column and missing values, and its target."""
     n = 1200
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 3)).round(2)

@@ -1,4 +1,4 @@
-"""What cannot be fitted or asked is said at once, with the partition, the row or the column."""
+"""Error messages name the partition, the row or the column."""
 
 import asyncio
 import subprocess
@@ -110,7 +110,7 @@ def test_rows_are_numbered_over_all_partitions(client, table):
     refused(X, as_dask(late, UNEVEN), "entry must be before time: in row 900")
 
 
-def test_what_no_single_partition_can_tell(client, table):
+def test_errors_that_need_all_partitions(client, table):
     X, y = table
     cut_y = as_dask(y, EVEN)
     X = as_dask(X, EVEN)
@@ -132,7 +132,7 @@ def test_what_no_single_partition_can_tell(client, table):
     refused(X, some, "entry times in partition 3 but none in partition 0")
 
 
-def test_a_failed_fit_leaves_the_forest_before(client, table):
+def test_a_failed_fit_keeps_the_previous_forest(client, table):
     X, y = table
     forest = DaskCensoredQuantileForest(n_estimators=2, random_state=0)
     model = forest.fit(as_dask(X, EVEN), as_dask(y, EVEN)).model_

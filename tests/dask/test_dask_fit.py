@@ -1,4 +1,4 @@
-"""A forest grown on Dask is the local one, bit for bit."""
+"""A forest grown on Dask equals the local forest, bit for bit."""
 
 import pickle
 
@@ -32,7 +32,7 @@ SETTINGS = {"n_estimators": 12, "random_state": 3}
 
 
 def fit_both(X, y, sizes=UNEVEN, *, sample_weight=None, groups=None, **settings):
-    """The local forest of the whole table, and that of the same table in partitions."""
+    """The local forest of the whole table, and the Dask forest of the same table."""
     settings = SETTINGS | settings
     whole = np.asarray if isinstance(X, np.ndarray) else as_frame
     local = CensoredQuantileForest(**settings).fit(X, y, sample_weight, groups)
@@ -75,12 +75,12 @@ def test_partitions_do_not_matter(sizes, client, table):
     ],
     ids=str,
 )
-def test_settings_mean_the_same(settings, client, table):
+def test_all_settings_give_the_same_forest(settings, client, table):
     local, on_dask = fit_both(*table, **settings)
     assert_same_model(local.model_, on_dask.model_)
 
 
-def test_entries_that_no_drawn_row_has(client, table):
+def test_late_entries_outside_the_subsample(client, table):
     X, y = table
     entry = np.full(1200, -np.inf)
     entry[0], y = y["time"].max() - 0.5, y.copy()
@@ -139,7 +139,7 @@ def test_known_divisions_are_matched(client, table):
         on_dask.fit(dd.from_pandas(X, npartitions=3), dd.from_pandas(shifted, npartitions=3))
 
 
-def test_bins_come_from_the_rows_that_the_local_forest_takes(client, table, monkeypatch):
+def test_bin_edges_use_the_same_sample_as_the_local_forest(client, table, monkeypatch):
     everything = CensoredQuantileForest(**SETTINGS).fit(*table)
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 100)
     weight = (np.arange(1200) % 5 > 0).astype(float)
@@ -149,7 +149,7 @@ def test_bins_come_from_the_rows_that_the_local_forest_takes(client, table, monk
 
 
 @pytest.mark.parametrize("censoring", ["right", "left"])
-def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, monkeypatch):
+def test_a_long_table_keeps_only_the_rows_in_leaves(censoring, client, table, monkeypatch):
     monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     X, y = table[0], table[1].copy()
     weight = np.linspace(1, 2, 1200)
@@ -157,7 +157,7 @@ def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, m
     how = {"max_samples": 40, "censoring": censoring}
     first, _ = fit_both(X, y, sample_weight=weight, **how)
     drawn = in_bag_bits(first.model_.sampling, first.n_estimators, first.model_.seed)
-    # Means end at the last time that counts, here of a row which no tree draws.
+    # Means end at the last time with positive weight, here of a row that no tree draws.
     never = np.flatnonzero(~drawn.any(axis=1))[0]
     side = 1.0 if censoring == "right" else -1.0
     y["time"][[never, -1]] = side * 500.0, side * 1000.0
@@ -172,7 +172,7 @@ def test_a_long_table_leaves_only_the_rows_of_leaves(censoring, client, table, m
     assert np.array_equal(local.predict_survival(X, times), plain.predict_survival(X, times))
 
 
-def test_all_rows_stay_where_the_censoring_survival_needs_them(client, table, monkeypatch):
+def test_all_rows_are_kept_if_the_censoring_survival_needs_them(client, table, monkeypatch):
     monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     local, on_dask = fit_both(*table, censoring_survival="km")
     assert_same_model(local.model_, on_dask.model_)
@@ -192,7 +192,7 @@ def test_a_forest_of_a_long_table_is_saved_and_loaded(client, table, monkeypatch
         loaded.score_oob()
 
 
-def test_columns_of_objects_are_what_the_whole_column_would_be(client):
+def test_object_columns_have_the_kind_of_the_whole_column(client):
     n = 1200
     rng = np.random.default_rng(0)
     mixed = np.array([1, 2.5, 3], dtype=object)[rng.integers(0, 3, n)]
@@ -215,7 +215,7 @@ def test_columns_of_objects_are_what_the_whole_column_would_be(client):
 @pytest.mark.parametrize("bootstrap", [False, True])
 @pytest.mark.parametrize("bag_size", [1, 3])
 @pytest.mark.parametrize("honest", [False, True])
-def test_units_are_drawn_as_everywhere(bootstrap, bag_size, honest):
+def test_units_are_drawn_as_in_the_local_forest(bootstrap, bag_size, honest):
     on_dask = UnitSampling(7, 50, 20, bootstrap, honest, bag_size)
     local = on_dask.sampling._replace(unit_of_row=np.arange(50, dtype=np.int32))
     samples = draw_subsamples(local, derive_tree_keys(local, 7, 2, 6))
@@ -227,7 +227,7 @@ def test_units_are_drawn_as_everywhere(bootstrap, bag_size, honest):
 
 
 def test_batches_fit_into_the_memory_of_workers():
-    class Told:
+    class FakeClient:
         def __init__(self, *workers):
             self.workers = dict(enumerate(workers))
 
@@ -237,15 +237,15 @@ def test_batches_fit_into_the_memory_of_workers():
 
     small = {"nthreads": 2, "memory_limit": 3_200_000}
     large = {"nthreads": 1, "memory_limit": 10**9}
-    assert fitting.choose_batch_size(Told(large), 10_000, 400, 4) == (1, 100)
-    assert fitting.choose_batch_size(Told(large, small), 10_000, 400, 4) == (3, 10)
-    assert fitting.choose_batch_size(Told(small), 10**9, 400, 4) == (2, 1)
+    assert fitting.choose_batch_size(FakeClient(large), 10_000, 400, 4) == (1, 100)
+    assert fitting.choose_batch_size(FakeClient(large, small), 10_000, 400, 4) == (3, 10)
+    assert fitting.choose_batch_size(FakeClient(small), 10**9, 400, 4) == (2, 1)
     unlimited = {"nthreads": 2, "memory_limit": 0}
-    assert fitting.choose_batch_size(Told(unlimited), 10**9, 400, 4) == (2, 50)
-    assert fitting.choose_batch_size(Told(), 10**9, 3, 4) == (1, 1)
+    assert fitting.choose_batch_size(FakeClient(unlimited), 10**9, 400, 4) == (2, 50)
+    assert fitting.choose_batch_size(FakeClient(), 10**9, 3, 4) == (1, 1)
     many = [large] * 100
-    assert fitting.choose_batch_size(Told(*many), 10_000, 400, 1) == (100, 1)
-    assert fitting.choose_batch_size(Told(*many), 10_000, 400, 1000) == (100, 20)
+    assert fitting.choose_batch_size(FakeClient(*many), 10_000, 400, 1) == (100, 1)
+    assert fitting.choose_batch_size(FakeClient(*many), 10_000, 400, 1000) == (100, 20)
 
 
 def test_nothing_is_left_on_the_cluster(client, table, capsys):

@@ -1,4 +1,4 @@
-"""Predictions are lazy, keep partitions and index, and are those of the plain forest."""
+"""Predictions are lazy, keep partitions and index, and equal those of the plain forest."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from cqrf import CensoredQuantileForest, censored
 from cqrf.dask import DaskCensoredQuantileForest
 from support.dask_tables import EVEN, UNEVEN, as_dask, as_frame, start_cluster, wait_for_none
 
-QUESTIONS = {
+CALLS_BY_METHOD = {
     "predict": ({"quantiles": 0.3}, {"quantiles": [0.2, 0.5], "unidentified": "clip"}),
     "predict_interval": ({"coverage": 0.5, "unidentified": "nan"},),
     "predict_survival": ({"times": [1.0, 365.0]}, {"times": 2}),
@@ -22,12 +22,12 @@ QUESTIONS = {
     "predict_mean": ({}, {"horizon": 3.0}),
     "max_quantile": ({},),
 }
-ASKED = [(method, arguments) for method, each in QUESTIONS.items() for arguments in each]
+CALLS = [(method, arguments) for method, each in CALLS_BY_METHOD.items() for arguments in each]
 
 
 @pytest.fixture(scope="module")
 def forests(cluster, table):
-    """A forest of a frame and one of an array."""
+    """A forest fitted to a frame and one fitted to an array."""
     X, y = table
     settings = {"n_estimators": 20, "random_state": 0, "bag_size": 2}
     matrix = X[["a", "c", "count"]].to_numpy(float)
@@ -38,7 +38,7 @@ def forests(cluster, table):
         ]
 
 
-@pytest.mark.parametrize(("method", "arguments"), ASKED, ids=str)
+@pytest.mark.parametrize(("method", "arguments"), CALLS, ids=str)
 def test_frames_in_frames_out(method, arguments, client, forests, table):
     forest, X = forests[0], table[0]
     X = X.set_index(np.arange(1200) * 3)
@@ -51,7 +51,7 @@ def test_frames_in_frames_out(method, arguments, client, forests, table):
     assert found.index.equals(X.index)
     assert np.array_equal(found.to_numpy(), expected, equal_nan=True)
     assert found.iloc[:0].equals(lazy._meta)
-    # Empty partitions stay, and there need be no index that is known.
+    # Empty partitions stay, and the divisions may be unknown.
     lazy = getattr(forest, method)(as_dask(X, UNEVEN), **arguments)
     assert lazy.npartitions == len(UNEVEN)
     assert lazy.map_partitions(len).compute().tolist() == UNEVEN
@@ -69,7 +69,7 @@ def test_columns_are_named(client, forests, table):
     assert forest.max_quantile(X).name == "max_quantile"
 
 
-@pytest.mark.parametrize(("method", "arguments"), ASKED, ids=str)
+@pytest.mark.parametrize(("method", "arguments"), CALLS, ids=str)
 def test_arrays_in_arrays_out(method, arguments, client, forests, table):
     forest, X = forests[1], table[0][["a", "c", "count"]].to_numpy(float)
     expected = getattr(forest.to_local(), method)(X, **arguments)
@@ -85,12 +85,12 @@ def test_arrays_in_arrays_out(method, arguments, client, forests, table):
     assert np.array_equal(unknown.compute(), expected[X[:, 0] > 0.5], equal_nan=True)
 
 
-def test_a_prediction_reads_only_what_is_asked(client, forests):
+def test_a_prediction_reads_only_the_blocks_it_needs(client, forests):
     """A table of a thousand blocks, of which all but one cannot be read."""
 
     def read(block_info=None):
         if block_info[None]["chunk-location"][0] != 3:
-            raise AssertionError("read a block that nobody asked for")
+            raise AssertionError("read a block that is not needed")
         return np.ones((10, 3))
 
     n_blocks = 1_000
@@ -100,11 +100,11 @@ def test_a_prediction_reads_only_what_is_asked(client, forests):
     one = lazy.blocks[3].compute()
     expected = forests[1].to_local().predict(np.ones((10, 3)), [0.2, 0.5], unidentified="clip")
     assert np.array_equal(one, expected)
-    with pytest.raises(AssertionError, match="nobody asked for"):
+    with pytest.raises(AssertionError, match="not needed"):
         lazy.blocks[4].compute()
 
 
-def test_other_columns_are_refused_at_once(client, forests, table):
+def test_wrong_columns_raise_an_error_immediately(client, forests, table):
     X = as_dask(table[0], EVEN)
     matrix = da.zeros((10, 3))
     for forest, wrong, match in (
@@ -160,7 +160,7 @@ def test_settings_of_predictions_can_be_changed(client, table):
 
 
 def test_a_large_forest_is_sent_once_and_outlives_its_worker():
-    """Dask warns of large graphs, which is an error here; a killed worker takes nothing away."""
+    """Dask's warning about large graphs is an error here; the forest survives a killed worker."""
     rng = np.random.default_rng(0)
     X, time = rng.normal(size=(20_000, 2)), rng.exponential(size=20_000)
     settings = {"n_estimators": 600, "random_state": 0, "max_depth": 3}

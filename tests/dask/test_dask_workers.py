@@ -1,4 +1,4 @@
-"""Workers that die, tables that no worker can hold, and fits that are called off."""
+"""Workers that die, tables larger than the memory of a worker, and interrupted fits."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ SETTINGS = {"n_estimators": 30, "random_state": 0, "verbose": 1}
 
 
 def after_batches(monkeypatch, n_batches, do):
-    """Do something in the midst of a fit, when so many batches of trees are there."""
+    """Call ``do`` during a fit, after so many batches of trees."""
     done = []
 
     def watch(batches, *_):
@@ -33,7 +33,7 @@ def after_batches(monkeypatch, n_batches, do):
     return done
 
 
-def test_a_worker_killed_in_the_midst_of_a_fit_changes_nothing(monkeypatch, table):
+def test_a_worker_killed_during_a_fit_has_no_effect(monkeypatch, table):
     X, y = table
     local = CensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
     with start_cluster(n_workers=2) as cluster, Client(cluster) as client:
@@ -56,15 +56,15 @@ def test_a_fit_can_be_interrupted(monkeypatch, client, table):
     assert len(done) == 1
     assert not hasattr(forest, "model_")
     assert wait_for_none(client) == []
-    assert caught.tb is not None  # which still holds every variable of the fit
+    assert caught.tb is not None  # the traceback still holds every variable of the fit
     monkeypatch.undo()
-    forest.set_params(verbose=0).fit(X, y)  # the cluster is as good as before
+    forest.set_params(verbose=0).fit(X, y)  # the cluster still works
 
 
 def test_an_error_in_a_task_is_raised_and_leaves_nothing(monkeypatch, client, table):
     X, y = as_dask(table[0], EVEN), as_dask(table[1], EVEN)
     monkeypatch.setattr(fitting, "grow_batch", fail)
-    with pytest.raises(RuntimeError, match="no such luck"):
+    with pytest.raises(RuntimeError, match="task failed"):
         DaskCensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
     assert wait_for_none(client) == []
 
@@ -85,16 +85,16 @@ def interrupt():
 
 
 def fail(*_):
-    raise RuntimeError("no such luck")
+    raise RuntimeError("task failed")
 
 
-LIMIT = 500_000_000  # of which Python and its libraries take half
+LIMIT = 500_000_000  # Python and its libraries take half of it
 N_ROWS, N_COLUMNS = 1_250_000, 100
 BLOCK = 12_500
 
 
 def make_rows(first, end, n_columns=N_COLUMNS):
-    """Rows of a table that nobody holds: numbers that look like chance, by their place."""
+    """Rows of a lazy table: pseudo-random numbers by row and column."""
     row = np.arange(first, end, dtype=np.uint64)[:, np.newaxis] * np.uint64(0x9E3779B97F4A7C15)
     column = np.arange(n_columns, dtype=np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
     place = row ^ column
@@ -107,8 +107,8 @@ def make_times(first, end):
     return 1.0 + make_rows(first, end, 2).sum(axis=1)
 
 
-def lay_out(make, *width):
-    """The rows in blocks that are made where, and whenever, they are read."""
+def make_lazy(make, *width):
+    """The rows in blocks that are generated whenever they are read."""
     chunks = ((BLOCK,) * (N_ROWS // BLOCK), *width)
 
     def read_block(block_info=None):
@@ -118,7 +118,7 @@ def lay_out(make, *width):
 
 
 def read_peak():
-    """Bytes this process has held at most; ru_maxrss would count those of its parent too."""
+    """Peak memory of this process in bytes; ru_maxrss would include that of its parent."""
     with open("/proc/self/status") as status:
         return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
@@ -126,10 +126,10 @@ def read_peak():
 @pytest.mark.slow
 def test_a_table_of_twice_the_memory_of_a_worker(monkeypatch, client):
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 20_000)
-    X, y = lay_out(make_rows, (N_COLUMNS,)), lay_out(make_times)
+    X, y = make_lazy(make_rows, (N_COLUMNS,)), make_lazy(make_times)
     assert X.nbytes == 2 * LIMIT
     settings = {"n_estimators": 6, "max_samples": 5000, "max_features": 5, "random_state": 0}
-    # Where there is room: to compile kernels takes more memory than to use them.
+    # On the larger cluster first: compiling kernels takes more memory than using them.
     DaskCensoredQuantileForest(client=client, **settings).fit(X[: 2 * BLOCK], y[: 2 * BLOCK])
     with start_cluster(n_workers=2, memory_limit=LIMIT) as cluster, Client(cluster) as client:
         pids = client.run(os.getpid)

@@ -1,4 +1,4 @@
-"""Engines that are not Dask's collections: joblib's backends, and functions over pandas frames."""
+"""Other engines: joblib's backends, and functions over pandas frames."""
 
 import pickle
 import subprocess
@@ -18,7 +18,7 @@ SETTINGS = {"n_estimators": 32, "random_state": 3}
 
 
 @pytest.fixture
-def only_elsewhere(monkeypatch):
+def no_local_threads(monkeypatch):
     """No tree is grown in a thread of this process."""
     thread_map = threads.thread_map
 
@@ -29,7 +29,7 @@ def only_elsewhere(monkeypatch):
     monkeypatch.setattr(threads, "thread_map", refuse)
 
 
-def test_the_threads_of_this_process_are_the_default(only_elsewhere, table):
+def test_the_threads_of_this_process_are_the_default(no_local_threads, table):
     with pytest.raises(AssertionError):
         CensoredQuantileForest(**SETTINGS).fit(*table)
     with joblib.parallel_config(backend="threading", n_jobs=2), pytest.raises(AssertionError):
@@ -40,7 +40,7 @@ def test_the_threads_of_this_process_are_the_default(only_elsewhere, table):
 
 def test_the_backend_of_dask_grows_the_same_forest(client, table, request):
     here = CensoredQuantileForest(**SETTINGS).fit(*table)
-    request.getfixturevalue("only_elsewhere")
+    request.getfixturevalue("no_local_threads")
     with joblib.parallel_config(backend="dask"):
         there = CensoredQuantileForest(**SETTINGS).fit(*table)
     assert_same_model(here.model_, there.model_)
@@ -49,7 +49,7 @@ def test_the_backend_of_dask_grows_the_same_forest(client, table, request):
 
 def test_the_backend_of_loky_grows_the_same_forest(table, request):
     here = CensoredQuantileForest(**SETTINGS).fit(*table)
-    request.getfixturevalue("only_elsewhere")
+    request.getfixturevalue("no_local_threads")
     with joblib.parallel_config(backend="loky", n_jobs=2):
         there = CensoredQuantileForest(**SETTINGS).fit(*table)
     get_reusable_executor().shutdown()
@@ -75,7 +75,7 @@ pickle.dump(list(predict_partitions(iter(frames))), sys.stdout.buffer)
 
 
 def test_a_function_over_pandas_frames_needs_only_the_pickled_forest(table):
-    """As Spark's mapInPandas and Ray Data's map_batches call it, in a process of theirs."""
+    """As Spark's mapInPandas and Ray Data's map_batches call it, in another process."""
     X, y = table
     forest = CensoredQuantileForest(**SETTINGS).fit(X, y)
     frames = [X.iloc[:500], X.iloc[500:501], X.iloc[501:]]

@@ -1,4 +1,4 @@
-"""A run goes on where it stopped, and never mixes with another kind of run."""
+"""A run resumes where it stopped, and never mixes with another kind of run."""
 
 import json
 
@@ -9,7 +9,7 @@ from cqrf.study.methods import Study
 
 
 class Counting:
-    """An experiment of four units that counts its runs, and may stop at one of them."""
+    """An experiment of four cases that records its runs, and may stop at one of them."""
 
     def __init__(self, stop_at=None):
         self.ran = []
@@ -34,7 +34,7 @@ class Counting:
         return Experiment("counting", lambda study: cases, self.run, draw, lambda results: [])
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path):
+def test_an_interrupted_run_resumes(tmp_path):
     stopped = Counting(stop_at=3)
     with pytest.raises(KeyboardInterrupt):
         list(Folder(tmp_path, Study()).run(stopped.experiment))
@@ -81,19 +81,19 @@ def test_a_folder_holds_one_kind_of_run(tmp_path, first, second, said):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"quick": false}', "{"])
-def test_a_record_that_is_none_is_refused(tmp_path, text):
+def test_an_invalid_record_raises_an_error(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ValueError, match="not the record of a run"):
         Folder(tmp_path, Study())
 
 
-def test_a_file_without_the_columns_of_a_unit_is_refused(tmp_path):
+def test_a_file_without_the_columns_of_a_case_raises_an_error(tmp_path):
     (tmp_path / "counting.csv").write_text("method,repeat\na,0\n")
     with pytest.raises(ValueError, match="no column 'node_size'"):
         Folder(tmp_path, Study()).missing_cases(Counting().experiment)
 
 
-def test_a_figure_is_drawn_in_two_forms_and_the_same_each_time(tmp_path):
+def test_figures_are_svg_and_png_and_reproducible(tmp_path):
     folder = Folder(tmp_path, Study())
     list(folder.run(Counting().experiment))
     folder.draw(Counting().experiment)

@@ -1,4 +1,4 @@
-"""Each method is the forest and the reading that the paper says it is."""
+"""Each method has the criterion and the estimator of the paper."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def as_grf(criterion, **settings):
     ],
 )
 def test_methods_of_grf(data, queries, name, criterion, uses, solver):
-    """Forests that every row an event is told to are those methods; no weights are shared."""
+    """Each method equals a forest fitted separately, without shared weights."""
     y = {"censored": data.y, "observed": data.y["time"], "latent": data.latent}[uses]
     expected = (
         as_grf(criterion, solver=solver)
@@ -78,7 +78,7 @@ def test_out_of_bag(data):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_rsf_is_a_survival_forest_read_off_its_curve(data, queries):
+def test_rsf_is_a_survival_forest_with_quantiles_of_its_curve(data, queries):
     forest = build_forest("logrank", 6, n_jobs=1, **SETTINGS)
     assert (forest.honest, forest.max_features, forest.max_samples) == (False, 3, 0.632)
     found = predict(["rsf"], Sample.of(data), queries)["rsf"]
@@ -88,22 +88,22 @@ def test_rsf_is_a_survival_forest_read_off_its_curve(data, queries):
             assert found[i, k] == (above[-1] if above else curve.times[0])
 
 
-def test_reading_a_curve():
+def test_quantiles_of_a_curve():
     times, survival = np.array([1.0, 2.0, 3.0]), np.array([0.9, 0.5, 0.2])
     assert last_above(times, survival, [0.05, 0.1, 0.4, 0.5, 0.7, 0.9]).tolist() == [
         1, 1, 1, 2, 2, 3,
     ]  # fmt: skip
 
 
-def test_an_oracle_sees_only_latent_times(data, queries):
-    blind = Sample(data.X, data.y[::-1].copy(), data.latent)
+def test_an_oracle_uses_only_latent_times(data, queries):
+    reversed_y = Sample(data.X, data.y[::-1].copy(), data.latent)
     names = ["grf-oracle", "qrf-oracle"]
-    seeing = predict(names, Sample.of(data), queries)
-    for name, found in predict(names, blind, queries).items():
-        np.testing.assert_array_equal(found, seeing[name])
+    expected = predict(names, Sample.of(data), queries)
+    for name, found in predict(names, reversed_y, queries).items():
+        np.testing.assert_array_equal(found, expected[name])
 
 
-def test_peers_stand_in_for_qrf_and_rsf(data, queries):
+def test_peers_replace_qrf_and_rsf(data, queries):
     from quantile_forest import RandomForestQuantileRegressor
 
     names = ["qrf", "qrf-oracle", "rsf", "grf", "crf-quantile"]

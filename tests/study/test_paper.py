@@ -1,8 +1,9 @@
-"""The paper's two simulations, on the data and beside the figures of the R packages it used.
+"""The paper's two simulations, compared with the R packages it used on the same data.
 
-Quantile losses of good methods differ in the third digit, so the paper's own variants must agree
-with R's within 1 % at every node size, and rsf, whose forest averages curves where ours averages
-weights, within 3 %. Errors to the true quantile differ in the first: there the default must win.
+Quantile losses of good methods differ in the third digit, so the methods of the paper must agree
+with R within 1 % at every node size; rsf, whose R forest averages curves where ours averages
+weights, within 3 %. Errors to the true quantile differ in the first digit: there the default must
+be better.
 """
 
 from functools import cache
@@ -32,7 +33,7 @@ def run(data, node_size):
 
 
 @pytest.mark.parametrize(("data", "node_size"), CASES)
-def test_beside_r(data, node_size):
+def test_agreement_with_r(data, node_size):
     results = run(data, node_size)
     ratios = {
         method: subset.mean("loss") / subset.mean("r_loss")

@@ -1,4 +1,4 @@
-"""Result files are whole or not there, and read back as they were."""
+"""Result files are written atomically and read back unchanged."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_no_file_is_no_rows(tmp_path):
     assert len(read_results(tmp_path / "none.csv")) == 0
 
 
-def test_a_file_that_was_cut_names_its_line(tmp_path):
+def test_an_error_in_a_truncated_file_names_its_line(tmp_path):
     path = tmp_path / "some.csv"
     write_results(path, Results(ROWS))
     path.write_text(path.read_text()[:-8])
@@ -34,7 +34,7 @@ def test_a_file_that_was_cut_names_its_line(tmp_path):
         read_results(path)
 
 
-def test_questions():
+def test_queries():
     results = Results(ROWS)
     assert results.distinct("method") == ["a", "b, root"]
     assert results.where(method="a", tau=0.5).mean("loss") == 2.0

@@ -1,4 +1,4 @@
-"""A cluster, tables cut at will, and forests held against each other array by array."""
+"""Start a cluster, split tables into partitions, compare models array by array."""
 
 import time
 from itertools import pairwise
@@ -18,7 +18,7 @@ WHOLE = [1200]
 
 
 def start_cluster(**settings):
-    """Workers are processes of one thread each; the dashboard takes whatever port is free."""
+    """Workers are single-threaded processes; the dashboard takes any free port."""
     return LocalCluster(threads_per_worker=1, dashboard_address=":0", **settings)
 
 
@@ -32,7 +32,7 @@ def cut(data, sizes):
 def as_dask(data, sizes):
     """The data in partitions of these sizes; a frame without known divisions.
 
-    An array of Dask's has no empty blocks, unless it does not know how long they are.
+    A Dask array has empty blocks only if their lengths are unknown.
     """
     parts = [delayed(part) for part in cut(data, sizes)]
     if isinstance(data, pd.DataFrame | pd.Series):
@@ -45,14 +45,14 @@ def as_dask(data, sizes):
 
 
 def as_frame(y):
-    """A frame of a structured array, a series of a plain one."""
+    """A frame from a structured array, a series from a plain one."""
     return (
         pd.DataFrame({name: y[name] for name in y.dtype.names}) if y.dtype.names else pd.Series(y)
     )
 
 
 def wait_for_none(client):
-    """Keys of ours on the scheduler, which should be gone soon."""
+    """Keys of our tasks that are left on the scheduler after at most ten seconds."""
     for _ in range(100):
         left = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
         left = [key for key in left if "cqrf" in key]
@@ -63,7 +63,7 @@ def wait_for_none(client):
 
 
 def assert_same_model(one, other):
-    """Every array of the models, but for the training features, which one of them lacks."""
+    """Compare every array of the models except the training features, which Dask does not keep."""
     pairs = {name: (getattr(one.forest, name), getattr(other.forest, name)) for name in FIELDS}
     pairs |= {f"edges {j}": pair for j, pair in enumerate(zip(one.edges, other.edges, strict=True))}
     for name in ("time", "event", "weight", "first_at_risk"):

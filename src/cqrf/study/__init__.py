@@ -1,5 +1,5 @@
-"""The study: every experiment of the paper, run with this library, and what lies beyond it.
+"""Study: all experiments of the paper with this library, and some more.
 
-``cqrf reproduce`` is its door. An experiment is a list of units, each run once and kept in a
-CSV file, then drawn, then held against the claims made of it.
+``cqrf reproduce`` runs it. An experiment is a list of cases. Each case is run once and its results
+are stored in a CSV file; from this file the figure is drawn and the claims are checked.
 """
