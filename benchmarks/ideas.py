@@ -19,15 +19,24 @@ from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest
 from cqrf._forest import weights
-from cqrf._forest.binning import MISSING, encode, find_edges
-from cqrf._forest.grower import LEAF, goes_left
-from cqrf._forest.histograms import MANY_ROWS, N_BINS, fill
-from cqrf._forest.splitting import best_cut
+from cqrf._forest.binning import encode, find_edges
+from cqrf._forest.grower import goes_left
+from cqrf._forest.histograms import MANY_ROWS, fill
+from cqrf._forest.spec import LEAF, MISSING, N_BINS
+from cqrf._forest.splitting import Node, best_cut
 from cqrf._forest.traversal import find_leaves
+from cqrf._model.predict import encode_queries
 from cqrf.datasets import make_aft
 
 ROUNDS = 15
 loop = njit(nogil=True, error_model="numpy")
+
+
+class Bins(NamedTuple):
+    """Fields of :class:`cqrf._forest.workspace.SplitWork` that a histogram writes."""
+
+    seen: NDArray[np.uint8]
+    sums: NDArray[np.float64]
 
 
 @loop
@@ -63,7 +72,7 @@ def fill_packed(column, rows, packed, sums):
 
 @loop
 def fill_library(column, rows, labels, seen, sums):
-    fill(column, rows, labels, (0,), seen, sums)
+    fill(column, rows, labels, (0,), Bins(seen, sums))
 
 
 @loop
@@ -87,9 +96,8 @@ def cut_by_products(mass, below, score):
 
 
 @loop
-def cut_library(mass, below, score, gain):
-    n_bins = below.shape[0]
-    return best_cut(n_bins, mass, mass, 1.0, True, 0, below, below, score, gain)
+def cut_library(rows, mass, below, running):
+    return best_cut(below.shape[0], Node(rows, None, mass, 1.0), True, 0, below, running)
 
 
 @loop
@@ -105,18 +113,6 @@ def encode_by_branches(column, edges, codes):
         codes[i] = low if column[i] == column[i] else MISSING
 
 
-class Nodes(NamedTuple):
-    """Arrays of a forest that a query descends by."""
-
-    categorical: NDArray[np.bool_]
-    roots: NDArray[np.int64]
-    feature: NDArray[np.int32]
-    code: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
-    subsets: NDArray[np.uint64]
-
-
 @loop
 def find_leaves_one_by_one(queries, nodes, leaves):
     for t in range(nodes.roots.shape[0]):
@@ -126,11 +122,11 @@ def find_leaves_one_by_one(queries, nodes, leaves):
                 column = nodes.feature[node]
                 node = nodes.left[node] + (
                     not goes_left(
+                        nodes.categorical,
                         queries[q, column],
                         column,
                         nodes.code[node],
                         nodes.missing_left[node],
-                        nodes.categorical,
                         nodes.subsets,
                     )
                 )
@@ -186,12 +182,15 @@ def compare_cuts(n_bins: int) -> None:
     random = np.random.default_rng(0)
     below = np.cumsum(random.integers(1, 5, n_bins)).astype(float)
     mass, score = below[-1] + 3, np.cumsum(random.normal(size=n_bins)) ** 2
-    gain = np.empty(n_bins)
+    rows = np.empty(int(mass), np.uint32)
+    running = np.stack([below, score, below, np.empty(n_bins)])
     compare(
         f"Best of {n_bins} thresholds, per threshold",
         n_bins,
         {
-            "kept: all divisions, then the maximum": lambda: cut_library(mass, below, score, gain),
+            "kept: all divisions, then the maximum": lambda: cut_library(
+                rows, mass, below, running
+            ),
             "both in one loop": lambda: cut_in_one_loop(mass, below, score),
             "compare products instead of dividing": lambda: cut_by_products(mass, below, score),
         },
@@ -215,10 +214,10 @@ def compare_codes(n: int) -> None:
 def compare_queries(n: int, n_trees: int, n_queries: int = 1_000) -> None:
     X, y, *_ = make_aft(n, 20, random_state=0)
     model = CensoredQuantileForest(n_estimators=n_trees, n_jobs=-1, random_state=0).fit(X, y).model_
-    queries = model.queries(make_aft(n_queries, 20, random_state=1).X).codes
+    queries = encode_queries(model, make_aft(n_queries, 20, random_state=1).X).codes
     forest = model.forest
     leaves = np.empty((n_queries, n_trees), np.int64)
-    nodes = Nodes(*(getattr(forest, name) for name in Nodes._fields))
+    nodes = forest.nodes
     of = f"of {n_queries} queries in {n_trees} trees of {n} rows"
     compare(
         f"Leaves {of}, per leaf",
@@ -233,7 +232,7 @@ def compare_queries(n: int, n_trees: int, n_queries: int = 1_000) -> None:
 
     def add(many_rows: int) -> None:
         weights.MANY_ROWS = many_rows
-        weights.forest_weights(forest, queries, n)
+        weights.forest_weights(find_leaves(forest, queries), forest.leaf_rows, n)
 
     ways = {"dense array over the training rows": n, "positions from a bitmap": 0}
     compare(

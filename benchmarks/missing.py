@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from cqrf import CensoredQuantileForest
 from cqrf._input.target import read_target
+from cqrf._model.skill import compute_skill
 from cqrf.datasets import load_pbc
 from cqrf.metrics import concordance_index
 
@@ -52,7 +53,7 @@ def compare_on_pbc(repeats: int, trees: int) -> None:
                 reference = forest.model_
 
     def skill(quantiles: np.ndarray, rows: np.ndarray) -> float:
-        return reference.skill(quantiles[rows], scored.take(rows), LEVELS)
+        return compute_skill(reference, quantiles[rows], scored.take(rows), LEVELS)
 
     def concordance(column: Callable) -> Callable:
         return lambda quantiles, rows: concordance_index(scored.take(rows), column(quantiles)[rows])
