@@ -177,6 +177,7 @@ def die(rng, n, n_faces, censoring):
     return censored(np.maximum(latent, c), latent >= c)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("censoring", ["right", "left"])
 @pytest.mark.parametrize("n_faces", [3, 10])
 def test_a_right_model_of_shared_times_is_calibrated(n_faces, censoring):
@@ -196,6 +197,7 @@ def test_a_right_model_of_shared_times_is_calibrated(n_faces, censoring):
     assert assess_calibration(forest, np.zeros((1000, 1)), wrong).p_value < 1e-6
 
 
+@pytest.mark.slow
 def test_unequal_weights_count_as_their_effective_number():
     """Of tests at 5 % as many reject, of 95 % bands as many cover, as with equal weights."""
     rng = np.random.default_rng(0)

@@ -60,6 +60,7 @@ def within_error(found, coverage):
     return abs(found.mean() - coverage) < 3 * found.std(ddof=1) / np.sqrt(len(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["adaptive", "fixed"])
 @pytest.mark.parametrize("name", GENERATORS)
 def test_lower_bounds_hold_as_promised(name, method):
@@ -68,12 +69,14 @@ def test_lower_bounds_hold_as_promised(name, method):
     assert inside.mean() > 0.9 - 3 * inside.std(ddof=1) / np.sqrt(REPEATS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["adaptive", "fixed"])
 def test_known_censoring_times(method):
     lower, _ = coverages(heavy, method=method, know_c=True)
     assert within_error(lower, 0.9), lower.mean()
 
 
+@pytest.mark.slow
 def test_the_quantile_alone_is_off_where_the_bound_is_not():
     """A coarse forest where censoring is heavy and follows the covariate of T."""
     raw, bound = [], []

@@ -128,6 +128,7 @@ def test_every_order_of_four_is_equally_likely():
     assert uniform_p_value(counts) > FAIR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 7, 10, 16])
 def test_ordered_pairs_of_places_are_equally_likely(n):
     # Two places of a permutation: each ordered pair of different rows has the same chance.
@@ -141,6 +142,7 @@ def test_ordered_pairs_of_places_are_equally_likely(n):
         assert uniform_p_value(counts[~np.eye(n, dtype=bool)]) > FAIR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "size"), [(5, 2), (10, 5), (20, 10), (60, 38), (300, 150)])
 def test_rows_and_pairs_of_rows_are_drawn_equally_often(n, size):
     repeats = 6000

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from cqrf.cli.app import app
 from cqrf.study.beyond import RATE_OF_SHARE
 from cqrf.study.catalog import CATALOG
 from cqrf.study.experiment import Folder
@@ -100,13 +102,14 @@ def test_a_lost_repeat_is_run_again_to_the_same_numbers(quick, tmp_path):
         (["pbc", "--quick", "--jobs", "0"], "--jobs must be a number of threads"),
     ],
 )
-def test_mistakes_are_one_line_and_code_2(tmp_path, tmp_path_factory, arguments, said):
+def test_mistakes_are_one_line_and_code_2(tmp_path, tmp_path_factory, monkeypatch, arguments, said):
     (tmp_path / "FILE").write_text("")
     quick = tmp_path_factory.mktemp("quick")
     (quick / "run.json").write_text(json.dumps({"quick": True, "peers": False, "seconds": {}}))
     arguments = [str(quick) if a == "QUICK" else a for a in arguments]
-    done = run(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["FILE"]

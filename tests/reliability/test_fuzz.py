@@ -24,6 +24,10 @@ from oracles.forest import Walker, product_limit, quantile, survival_at
 CASES = int(os.environ.get("CQRF_FUZZ_CASES", "500"))
 FILES = int(os.environ.get("CQRF_FUZZ_FILES", "2000"))
 SHARDS = 4  # side by side in worker processes
+# The first shard is a sample of the cases; the others are slow.
+SHARD = pytest.mark.parametrize(
+    "shard", [0, *(pytest.param(shard, marks=pytest.mark.slow) for shard in range(1, SHARDS))]
+)
 
 NUMBERS = (0.0, 1.0, -1.0, 0.5, 1e-300, -1e300, 1e300, 3.0, 2.0**53, np.nan)
 TIMES = (0.0, 1.0, 1.0 + 2**-52, 2.0, 3.5, 100.0, 1e-300, 1e200, -4.0)
@@ -171,7 +175,7 @@ def why_refused(target, weight, options):
     return None
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@SHARD
 def test_random_tables_settings_and_questions(shard, tmp_path_factory):
     path = tmp_path_factory.mktemp("fuzz") / "model.cqrf"
     counts = {"fitted": 0, "refused": 0}
@@ -289,7 +293,7 @@ def change_header(data, rng):
     return start + text + bytes(-len(text) % 8) + rest
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@SHARD
 def test_damaged_model_files(shard, tmp_path):
     sound, frame = make_files(tmp_path)
     rng = np.random.default_rng(

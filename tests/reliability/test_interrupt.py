@@ -43,10 +43,17 @@ WORK = {
     "weights": "[forest.weights(asked[:200000]) for _ in range(1000)]",
     "tune": "tune(forest.set_params(n_estimators=500), X, y, n_trials=1000)",
 }
+SAMPLE = {("fit", 1), ("fit", 2), ("predict", 2)}  # the other cases are slow
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("work", WORK)
+CASES = [
+    pytest.param(work, n_jobs, marks=[] if (work, n_jobs) in SAMPLE else pytest.mark.slow)
+    for work in WORK
+    for n_jobs in (1, 2)
+]
+
+
+@pytest.mark.parametrize(("work", "n_jobs"), CASES)
 def test_interrupted(work, n_jobs):
     program = [sys.executable, "-c", PROGRAM.format(n_jobs=n_jobs, work=WORK[work])]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as run:
@@ -59,6 +66,6 @@ def test_interrupted(work, n_jobs):
             assert run.stdout.readline().strip() == "stopped"
             assert time.perf_counter() - began < SECONDS
             assert run.stdout.readline().strip() == "as before"
-            assert run.wait(timeout=10) == 0
+            assert run.wait(timeout=60) == 0
         finally:
             run.kill()

@@ -7,7 +7,7 @@ from schemathesis import GenerationMode
 
 from cqrf.serve.app import make_app
 
-EXAMPLES = 60
+EXAMPLES = 25
 OPERATIONS = [
     ("POST", "/predict"),
     ("POST", "/subjects"),
