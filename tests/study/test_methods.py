@@ -7,7 +7,8 @@ from sksurv.util import Surv
 
 from cqrf import CensoredQuantileForest
 from cqrf.datasets import make_aft
-from cqrf.study.methods import METHODS, Sample, Study, build_forest, last_above, predict_all
+from cqrf.study.methods import METHODS, Sample, Study, build_forest, predict_all
+from cqrf.study.paper_quantiles import last_above
 
 LEVELS = (0.1, 0.5, 0.9)
 SETTINGS = {"node_size": 20, "n_estimators": 30, "seed": 3}

@@ -62,7 +62,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "predictions schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
-        "node_sizes page peers references results",
+        "node_sizes page paper_quantiles peers references results",
         "demo": "",
     },
 )

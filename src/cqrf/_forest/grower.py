@@ -192,8 +192,8 @@ def apply_split(block, here, split, code, node, subsets, buffer):
 class SplitRule(NamedTuple):
     """How a node sends rows left or right; ``code`` as in the module's docstring."""
 
-    feature: int
-    code: int
+    feature: np.int64
+    code: np.int64
     missing_left: bool
 
 

@@ -119,11 +119,7 @@ def sum_rows(
                 if place == 0:
                     mass = builder.extract_element(sums, ir.Constant(ir.IntType(32), 0))
                     builder.store(mass, point(5, loop.index))
-                squared = builder.fmul(sums, sums)
-                lanes += [
-                    builder.extract_element(squared, ir.Constant(ir.IntType(32), lane))
-                    for lane in range(width)
-                ]
+                lanes += _list_lanes(builder, builder.fmul(sums, sums), width)
             length = lanes[1]
             for one, other in zip(lanes[2::2], lanes[3::2], strict=True):
                 length = builder.fadd(length, builder.fadd(one, other))
@@ -166,6 +162,12 @@ def prefetch(_typing_context: Any, values: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(values, types.int64), generate
+
+
+def _list_lanes(builder: Any, vector: Any, width: int) -> list[Any]:
+    """The numbers of a vector."""
+    lanes = (ir.Constant(ir.IntType(32), lane) for lane in range(width))
+    return [builder.extract_element(vector, lane) for lane in lanes]
 
 
 def _address(

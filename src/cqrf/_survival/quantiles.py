@@ -16,7 +16,7 @@ from scipy import sparse
 
 from cqrf._forest.weights import Weights
 from cqrf._input.sample_weight import read_sample_weight
-from cqrf._input.target import SIDES, oriented, pair, rank_target
+from cqrf._input.target import SIDES, Target, oriented, pair, rank_target
 from cqrf._runtime.arguments import is_count, is_number, read_choice, read_fraction
 from cqrf._survival.curves import RankedTarget
 from cqrf._survival.equation import (
@@ -60,8 +60,7 @@ def solve_quantiles(
     Parameters
     ----------
     weights : array-like or sparse matrix of shape (n_queries, n_train)
-        Weight of each training row for each query: none negative, each row with a
-        positive sum. Rows are scaled to sum to 1.
+        Weights of the training rows for each query, not negative; rows are scaled to sum to 1.
     time, event : array-like of shape (n_train,)
         Times of the training rows, and whether the event was observed.
     quantiles : float or sequence of float
@@ -69,9 +68,8 @@ def solve_quantiles(
     censoring_survival : {"beran", "knn", "km"}
         How the survival of the censoring time is estimated.
     n_neighbors : int or float, optional
-        For ``"knn"``: how many of the rows of largest weight to use, a count or a fraction
-        of n_train; rows tied with the last are included, rows of weight 0 are not. Default: the
-        rows with more than the average weight 1 / n_train, or all rows if none has.
+        For ``"knn"``: how many of the rows of largest weight to use, a count or a fraction, with
+        ties. Default: the rows of more than average weight, or all rows if none has.
     solver : {"root", "argmin"}
         How the quantile is read off the estimating equation.
     censoring : {"right", "left"}
@@ -79,11 +77,9 @@ def solve_quantiles(
     entry : array-like of shape (n_train,), optional
         Times from which the training rows are at risk (right censoring only).
     sample_weight : array-like of shape (n_train,), optional
-        How often each training row counts: a weight of 2 is the same as the row twice, with the
-        same column of ``weights`` twice.
+        How often each training row, and its column of ``weights``, counts.
     unidentified : {"inf", "clip", "nan"}
-        Value of a quantile that is not identifiable: infinity, the largest observed
-        neighbour (the smallest under left censoring), or NaN.
+        Value of a quantile that is not identifiable: infinity, the last neighbour, or NaN.
 
     Returns
     -------
@@ -91,10 +87,8 @@ def solve_quantiles(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from cqrf import solve_quantiles
-    >>> weights = np.full((1, 4), 0.25)
-    >>> solve_quantiles(weights, [1, 2, 3, 4], [1, 0, 1, 1], [0.25, 0.5]).tolist()
+    >>> solve_quantiles([[1, 1, 1, 1]], [1, 2, 3, 4], [1, 0, 1, 1], [0.25, 0.5]).tolist()
     [[1.0, 3.0]]
     """
     quantile_solver = QuantileSolver(
@@ -103,18 +97,28 @@ def solve_quantiles(
         solver=solver,
         censoring=censoring,
     )
+    levels, is_scalar = read_levels(quantiles)
     target = pair(time, event, entry)
+    values = _solve(quantile_solver, weights, target, levels, sample_weight).fill(unidentified)
+    return values[:, 0] if is_scalar else values
+
+
+def _solve(
+    solver: QuantileSolver,
+    weights: Any,
+    target: Target,
+    levels: NDArray[np.float64],
+    sample_weight: ArrayLike | None,
+) -> Solution:
+    """Solution for weights of the rows of a target, in the order of both."""
     if not target.event.any():
         raise ValueError("event is False in every row: nothing can be estimated without events.")
-    levels, is_scalar = read_levels(quantiles)
-    ranked, order = rank_target(target, censoring)
+    ranked, order = rank_target(target, solver.censoring)
     rows, copies = _read_weights(weights, order), None
     if sample_weight is not None:
         copies = read_sample_weight(sample_weight, len(order))[order]
         rows = sparse.csr_array(rows.multiply(copies))
-    solution = quantile_solver.solve(_scale_rows(rows), RankedTarget.of(ranked, copies), levels)
-    values = solution.fill(unidentified)
-    return values[:, 0] if is_scalar else values
+    return solver.solve(_scale_rows(rows), RankedTarget.of(ranked, copies), levels)
 
 
 class Solution(NamedTuple):

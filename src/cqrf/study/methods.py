@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest, solve_quantiles
 from cqrf._input.target import censored
+from cqrf.study.paper_quantiles import last_above
 
 
 @dataclass(frozen=True)
@@ -157,11 +158,3 @@ def predict_all(
             weights_of[grown], y["time"], event, levels, solver=method.solver, unidentified="clip"
         )
     return predicted
-
-
-def last_above(
-    times: NDArray[np.float64], survival: NDArray[np.float64], levels: Sequence[float]
-) -> NDArray[np.float64]:
-    """Quantiles of a survival curve as in the paper: the last time with S >= 1 - tau."""
-    n_above = np.searchsorted(-survival, np.asarray(levels) - 1.0, side="right")
-    return times[np.maximum(n_above - 1, 0)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf.study.methods import last_above
+from cqrf.study.paper_quantiles import last_above
 
 
 def have_peers() -> bool:
