@@ -1,8 +1,5 @@
 """The page in a browser: it opens without a complaint, answers keys and clicks, fits a phone."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +8,6 @@ from cqrf import CensoredQuantileForest, censored
 from cqrf.report import write_report
 from support.browser import CONTRAST, READABLE
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 NAME = "<script>window.harmed = 1</script>"
 LABEL = '"><img src=x onerror="window.harmed = 1">'
 PHONE = {"width": 360, "height": 740}
@@ -234,22 +230,3 @@ def test_a_row_whose_neighbours_are_all_censored_has_a_flat_curve(browser, tmp_p
 def test_it_can_be_printed(browser, page):
     browser.open(page)
     assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 10_000
-
-
-def test_screenshots(browser, pbc, tmp_path):
-    """With CQRF_SCREENSHOTS set, the pictures of the documents."""
-    drawn = bool(os.environ.get("CQRF_SCREENSHOTS"))
-    folder = DOCS if drawn else tmp_path
-    forest = CensoredQuantileForest(n_estimators=500 if drawn else 20, random_state=0)
-    forest.fit(pbc.X, pbc.y)
-    title = "Survival with primary biliary cirrhosis"
-    path = write_report(
-        forest, pbc.X, pbc.y, tmp_path / "report.html", title=title, source="pbc.csv"
-    )
-    browser.open(path, width=1200, height=1080)
-    browser.photograph(folder / "report.png", full=False)
-    browser.open(path, **PHONE)
-    browser.click("#table tbody tr:nth-child(6)")
-    browser.photograph(folder / "report_phone.png", full=False)
-    for name in ("report.png", "report_phone.png"):
-        assert (folder / name).stat().st_size > 10_000

@@ -1,8 +1,6 @@
 """The page in a browser: sliders move the curve, two subjects compare, a link restores it all."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from cqrf.serve.app import make_app
 from cqrf.serve.served import prepare, read_data
 from support.browser import CONTRAST, READABLE
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 PHONE = {"width": 360, "height": 740}
 NAME = "<script>window.harmed = 1</script>"
 LABEL = '"><img src=x onerror="window.harmed = 1">'
@@ -454,24 +451,3 @@ def test_a_server_that_has_gone_is_said(browser, start_server, alone):
     )
     browser.wait("!message.hidden")
     assert "is it still running" in browser.run("message.textContent")
-
-
-def test_screenshots(browser, start_server, tmp_path):
-    """With CQRF_SCREENSHOTS set, the pictures of the documents."""
-    drawn = bool(os.environ.get("CQRF_SCREENSHOTS"))
-    folder = DOCS if drawn else tmp_path
-    with serve_pbc(start_server, 500 if drawn else 20, bag_size=2) as address:
-        look_at(browser, address, width=1280, height=1000)
-        change(browser, lambda: browser.click("#compare"))
-        slide(browser, slider("bili", "B"), 8)
-        browser.run("document.activeElement.blur()")
-        browser.point("mouseMoved", 5, 5)
-        browser.settle()
-        browser.photograph(folder / "serve.png", full=False)
-        link = browser.run("location.href")
-        look_at(browser, link, **PHONE)
-        browser.run("window.scrollTo(0, 420)")
-        browser.settle()
-        browser.photograph(folder / "serve_phone.png", full=False)
-    for name in ("serve.png", "serve_phone.png"):
-        assert (folder / name).stat().st_size > 10_000

@@ -1,0 +1,78 @@
+"""Take the pictures of the report and of the server's page: docs/report*.png and docs/serve*.png.
+
+The commands below run on the PBC table; Chromium opens what they make. Run:
+PYTHONPATH=tests python docs/take_screenshots.py
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+from support.browser import Browser
+
+DOCS = Path(__file__).resolve().parent
+CQRF = [sys.executable, "-c", "from cqrf.cli import main; main()"]
+FIT = "fit pbc.csv --time time --event status --event-value 2 --ignore id --set bag_size=2"
+REPORT = "report pbc.cqrf pbc.csv --id id -o report.html"
+SERVE = "serve pbc.cqrf --data pbc.csv --id id --port 0"
+TITLE = "Survival with primary biliary cirrhosis"
+PHONE = {"width": 360, "height": 740}
+DRAWN = "Number(document.body.dataset.ready || 0)"
+MOVE = (
+    "(s => { s.value = 8; s.dispatchEvent(new Event('input', {bubbles: true})); })"
+    "(document.querySelector('input[type=range][aria-label=\"bili, subject B\"]'))"
+)
+
+
+def photograph_report(browser: Browser, page: Path) -> None:
+    browser.open(page, width=1200, height=1080)
+    browser.photograph(DOCS / "report.png", full=False)
+    browser.open(page, **PHONE)
+    browser.click("#table tbody tr:nth-child(6)")
+    browser.photograph(DOCS / "report_phone.png", full=False)
+
+
+def photograph_server(browser: Browser, address: str) -> None:
+    browser.open(address, width=1280, height=1000)
+    browser.wait(f"{DRAWN} > 0")
+    for act in (lambda: browser.click("#compare"), lambda: browser.run(MOVE)):
+        before = browser.run(DRAWN)
+        act()
+        browser.wait(f"{DRAWN} > {before}")
+    browser.run("document.activeElement.blur()")
+    browser.point("mouseMoved", 5, 5)
+    browser.settle()
+    browser.photograph(DOCS / "serve.png", full=False)
+    browser.open(browser.run("location.href"), **PHONE)
+    browser.wait(f"{DRAWN} > 0")
+    browser.run("window.scrollTo(0, 420)")
+    browser.settle()
+    browser.photograph(DOCS / "serve_phone.png", full=False)
+
+
+def main() -> None:
+    """Fit, report, serve and photograph."""
+    browser = Browser(shutil.which("chromium"))
+    with tempfile.TemporaryDirectory() as folder:
+        table = files("cqrf.datasets").joinpath("pbc.csv").read_bytes()
+        Path(folder, "pbc.csv").write_bytes(table)
+        subprocess.run([*CQRF, *FIT.split(), "-o", "pbc.cqrf"], cwd=folder, check=True)
+        subprocess.run([*CQRF, *REPORT.split(), "--title", TITLE], cwd=folder, check=True)
+        photograph_report(browser, Path(folder, "report.html"))
+        command = [*CQRF, *SERVE.split()]
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+            line = server.stdout.readline() if server.stdout else ""
+            photograph_server(browser, re.findall(r"http://\S+", line)[0])
+            server.send_signal(signal.SIGINT)
+    browser.close()
+
+
+if __name__ == "__main__":
+    main()
