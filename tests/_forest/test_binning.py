@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from cqrf._forest import binning
-from cqrf._forest.binning import MAX_BINS, MISSING, column_edges, encode, find_edges, level_edges
+from cqrf._forest.binning import column_edges, encode, find_edges, level_edges
+from cqrf._forest.spec import MAX_BINS, MISSING
 from cqrf._runtime.random import draw_without_replacement
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -40,7 +41,7 @@ def test_a_code_is_at_most_b_exactly_where_x_is_at_most_edge_b(column, max_bins)
 
 
 @given(columns(finite | few_values), columns(finite | few_values))
-def test_codes_of_values_never_seen_obey_the_same_rule(train, test):
+def test_codes_of_values_not_in_training_obey_the_same_rule(train, test):
     edges = column_edges(train, 10)
     # A query may lie on an edge, or next to one.
     near = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
@@ -160,6 +161,17 @@ def test_codes_are_one_contiguous_column_of_bytes_per_feature(monkeypatch, seria
     assert np.array_equal(codes, encode(np.asfortranarray(X), edges))
 
 
+@pytest.mark.parametrize("task_size", [1, 80, 10**9])
+@pytest.mark.parametrize("columns", [[], [2], [0, 3], [0, 1, 2, 3]])
+def test_only_the_columns_asked_for_are_encoded(monkeypatch, task_size, columns):
+    monkeypatch.setattr(binning, "TASK_SIZE", task_size)
+    X = np.random.default_rng(1).normal(size=(40, 4))
+    edges = find_edges(X, 255, 0)
+    expected = np.zeros((4, 40), np.uint8)
+    expected[columns] = encode(X, edges)[columns]
+    assert np.array_equal(encode(X, edges, columns=np.array(columns, np.intp)), expected)
+
+
 def same_edges(a, b):
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -179,7 +191,7 @@ def test_edges_come_from_a_sample_only_above_its_size(monkeypatch):
     assert same_edges(sampled, [column_edges(X[rows, j], 255) for j in range(2)])
 
 
-def test_the_sample_for_edges_hangs_on_the_seed_alone(monkeypatch):
+def test_the_sample_for_edges_depends_on_the_seed_alone(monkeypatch):
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 30)
     monkeypatch.setattr(binning, "SERIAL_SIZE", 0)
     X = np.random.default_rng(3).normal(size=(200, 2))

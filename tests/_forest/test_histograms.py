@@ -1,21 +1,17 @@
-"""Histograms: sums per bin against plain loops, and scratch that is clean afterwards."""
+"""Histograms: sums per bin against plain loops, and work arrays that are clean afterwards."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
-from cqrf._forest import histograms as room
-from cqrf._forest.histograms import (
-    MANY_ROWS,
-    MISSING,
-    N_BINS,
-    empty_bin,
-    fill,
-    list_seen,
-)
-from cqrf._runtime import compiling as kernel
+from cqrf._forest import histograms
+from cqrf._forest.histograms import MANY_ROWS
+from cqrf._forest.spec import MISSING, N_BINS
+from cqrf._forest.workspace import make_workspace
+from cqrf._runtime import intrinsics
+from cqrf._runtime.compiling import kernel
+from support.labelling import NO_LIMITS, make_rows
 
 # Few and many rows, of which none to three remain when they are taken by fours.
 N_ROWS = (1, 2, 3, 4, 5, 11, 100, MANY_ROWS - 1, MANY_ROWS, MANY_ROWS + 1, MANY_ROWS + 2, 1003)
@@ -24,14 +20,29 @@ widths = pytest.mark.parametrize("n_pairs", [1, 2, 3, 4, 5])
 SOME_CODES = [0, 1, 2, 7, 63, 64, 200, 254, MISSING]
 
 
-@njit
-def count_rows(*arguments):
-    room.count_rows(*arguments)
+@kernel
+def fill(column, here, labels, pairs, work):
+    histograms.fill(column, here, labels, pairs, work)
 
 
-@njit
-def sum_rows(table, rows, n_rows, start, keep, first, squares, pairs):
-    kernel.sum_rows(table, rows, n_rows, start, keep, first, squares, pairs)
+@kernel
+def list_bins(n_rows, work):
+    return histograms.list_bins(n_rows, work)
+
+
+@kernel
+def count_rows(count, column, here, bins, n_bins, count_below):
+    return histograms.count_rows(count, column, here, bins, n_bins, count_below)
+
+
+@kernel
+def sum_rows(sums, bins, n_bins, start, keep, mass_below, score, pairs):
+    intrinsics.sum_rows(sums, bins, n_bins, start, keep, mass_below, score, pairs)
+
+
+@kernel
+def empty_bin(code, sums):
+    histograms.empty_bin(code, sums)
 
 
 def make_node(n_rows, n_pairs, codes=SOME_CODES):
@@ -41,21 +52,30 @@ def make_node(n_rows, n_pairs, codes=SOME_CODES):
     """
     rng = np.random.default_rng([n_rows, n_pairs])
     column = rng.choice(codes, 2 * n_rows).astype(np.uint8)
-    rows = np.sort(rng.permutation(2 * n_rows)[:n_rows]).astype(np.uint32)
+    here = np.sort(rng.permutation(2 * n_rows)[:n_rows]).astype(np.uint32)
     labels = rng.integers(-80, 80, (n_rows, 2 * n_pairs)) / 8
     labels[:, 0] = rng.integers(1, 40, n_rows) / 8
-    return column, rows, labels
+    return column, here, labels
 
 
-def fill_node(column, rows, labels):
-    seen, sums = np.zeros(N_BINS, np.uint8), np.zeros((N_BINS, labels.shape[1]))
-    fill(column, rows, labels, (0,) * (labels.shape[1] // 2), seen, sums)
-    return seen, sums
+def make_work(n_pairs):
+    """Work arrays of a histogram without weights, with bins that are no codes."""
+    rows = make_rows(np.zeros(1), np.ones(1, bool))
+    work = make_workspace(1, 1, rows, 2 * n_pairs - 1, NO_LIMITS).split
+    work.bins[:] = 999
+    return work
 
 
-def sums_by_loop(column, rows, labels):
+def fill_node(column, here, labels):
+    n_pairs = labels.shape[1] // 2
+    work = make_work(n_pairs)
+    fill(column, here, labels, (0,) * n_pairs, work)
+    return work
+
+
+def sums_by_loop(column, here, labels):
     sums = np.zeros((N_BINS, labels.shape[1]))
-    for row, label in zip(rows, labels, strict=True):
+    for row, label in zip(here, labels, strict=True):
         sums[column[row]] += label
     return sums
 
@@ -63,48 +83,46 @@ def sums_by_loop(column, rows, labels):
 @sizes
 @widths
 def test_a_bin_holds_the_labels_of_its_rows(n_rows, n_pairs):
-    column, rows, labels = make_node(n_rows, n_pairs)
-    seen, sums = fill_node(column, rows, labels)
-    assert np.array_equal(sums, sums_by_loop(column, rows, labels))
+    column, here, labels = make_node(n_rows, n_pairs)
+    work = fill_node(column, here, labels)
+    assert np.array_equal(work.sums, sums_by_loop(column, here, labels))
     # Many rows mark nothing: their bins are known by their weight.
-    marked = np.unique(column[rows]) if n_rows < MANY_ROWS else []
-    assert np.flatnonzero(seen).tolist() == list(marked)
+    marked = np.unique(column[here]) if n_rows < MANY_ROWS else []
+    assert np.flatnonzero(work.seen).tolist() == list(marked)
     # A second node is added to what is there.
-    fill(column, rows, labels, (0,) * (labels.shape[1] // 2), seen, sums)
-    assert np.array_equal(sums, 2 * sums_by_loop(column, rows, labels))
+    fill(column, here, labels, (0,) * n_pairs, work)
+    assert np.array_equal(work.sums, 2 * sums_by_loop(column, here, labels))
 
 
 @sizes
 @pytest.mark.parametrize("codes", [SOME_CODES, [0], [MISSING], range(N_BINS)])
-def test_the_bins_of_a_node_are_listed_ascending_and_marks_forgotten(n_rows, codes):
-    column, rows, labels = make_node(n_rows, 1, list(codes))
-    # A label of zero, or below it, is no reason to overlook a row.
+def test_the_bins_of_a_node_are_listed_ascending_and_marks_cleared(n_rows, codes):
+    column, here, labels = make_node(n_rows, 1, list(codes))
+    # A row counts whatever its label: its bin has a weight.
     labels[:, 1] = -1.0
-    seen, sums = fill_node(column, rows, labels)
-    bins = np.full(N_BINS + 1, 999, np.uint64)
-    n = list_seen(n_rows, seen, sums, bins)
-    assert bins[:n].tolist() == np.unique(column[rows]).tolist()
-    assert not seen.any()
-    assert np.array_equal(sums, sums_by_loop(column, rows, labels))
+    work = fill_node(column, here, labels)
+    n = list_bins(n_rows, work)
+    assert work.bins[:n].tolist() == np.unique(column[here]).tolist()
+    assert not work.seen.any()
+    assert np.array_equal(work.sums, sums_by_loop(column, here, labels))
 
 
 @pytest.mark.parametrize("n_rows", [1, MANY_ROWS])
 @given(st.sets(st.integers(0, N_BINS - 1)))
 def test_any_set_of_bins_is_listed(n_rows, codes):
-    seen, sums = np.zeros(N_BINS, np.uint8), np.zeros((N_BINS, 2))
+    work = make_work(1)
     if n_rows < MANY_ROWS:
-        seen[list(codes)] = 1
+        work.seen[list(codes)] = 1
     else:
-        sums[list(codes), 0] = 1e-30
-    bins = np.full(N_BINS + 1, 999, np.uint64)
-    n = list_seen(n_rows, seen, sums, bins)
-    assert bins[:n].tolist() == sorted(codes)
-    assert not seen.any()
+        work.sums[list(codes), 0] = 1e-30
+    n = list_bins(n_rows, work)
+    assert work.bins[:n].tolist() == sorted(codes)
+    assert not work.seen.any()
 
 
-def make_sequence(column, rows, seed=0):
-    """The bins of a node in any order, at the front of a list with room for all."""
-    present = np.unique(column[rows])
+def make_sequence(column, here, seed=0):
+    """The bins of a node in any order, missing values left out, in a list of full length."""
+    present = np.setdiff1d(column[here], [MISSING])
     bins = np.full(N_BINS + 1, 999, np.uint64)
     bins[: len(present)] = np.random.default_rng(seed).permutation(present)
     return bins, len(present)
@@ -112,19 +130,23 @@ def make_sequence(column, rows, seed=0):
 
 @sizes
 def test_rows_are_counted_along_the_sequence_of_bins(n_rows):
-    column, rows, _ = make_node(n_rows, 1)
-    bins, n_bins = make_sequence(column, rows)
-    # The last bin is left out, as that of missing values is.
-    n_bins -= 1
+    column, here, _ = make_node(n_rows, 1)
+    bins, n_bins = make_sequence(column, here)
     count, count_below = np.zeros(N_BINS, np.int32), np.full(N_BINS, np.nan)
-    count_rows(column, rows, bins, n_bins, count, count_below)
+    n_missing = count_rows(count, column, here, bins, n_bins, count_below)
+    assert n_missing == (column[here] == MISSING).sum()
     for at in range(n_bins):
-        assert count_below[at] == sum(code in bins[: at + 1] for code in column[rows])
+        assert count_below[at] == sum(code in bins[: at + 1] for code in column[here])
     assert np.isnan(count_below[n_bins:]).all()
-    left_out = int(bins[n_bins])
-    assert count[left_out] == (column[rows] == left_out).sum()
-    count[left_out] = 0
     assert not count.any()
+
+
+def test_without_weights_rows_are_not_counted():
+    column, here, _ = make_node(100, 1)
+    bins, n_bins = make_sequence(column, here)
+    count_below = np.full(N_BINS, np.nan)
+    assert count_rows(None, column, here, bins, n_bins, count_below) == 0
+    assert np.isnan(count_below).all()
 
 
 @widths
@@ -132,18 +154,18 @@ def test_rows_are_counted_along_the_sequence_of_bins(n_rows):
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("starts_empty", [False, True])
 def test_running_sums_follow_the_sequence_of_bins(n_pairs, n_rows, keep, starts_empty):
-    column, rows, labels = make_node(n_rows, n_pairs)
-    _, sums = fill_node(column, rows, labels)
+    column, here, labels = make_node(n_rows, n_pairs)
+    sums = fill_node(column, here, labels).sums
     # A bin that is not in the sequence stays as it is.
     sums[100] = 5.0
-    bins, n_bins = make_sequence(column, rows)
+    bins, n_bins = make_sequence(column, here)
     start = np.arange(2.0 * n_pairs) * (0.0 if starts_empty else 1.5)
     mass_below, score = np.full(N_BINS, np.nan), np.full(N_BINS, np.nan)
     before = sums.copy()
     sum_rows(sums, bins, n_bins, start, keep, mass_below, score, (0,) * n_pairs)
     for at in range(n_bins):
         total = start.copy()
-        for row, label in zip(rows, labels, strict=True):
+        for row, label in zip(here, labels, strict=True):
             if column[row] in bins[: at + 1]:
                 total += label
         assert mass_below[at] == total[0]

@@ -1,30 +1,61 @@
-"""Sampling: sizes are kept, honest halves are disjoint, clusters stay whole."""
+"""Subsampling: sizes are kept, honest halves are disjoint, clusters stay whole."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf._forest.sampling import BAGS, cast_lots, draw_for_tree, draw_rows
+from cqrf._forest.sampling import (
+    BAG_STREAM,
+    derive_tree_keys,
+    draw_subsamples,
+    growth_seed,
+    in_bag_bits,
+    subsample_units,
+)
+from cqrf._forest.spec import Sampling
 from cqrf._runtime.random import derive, draw_without_replacement
 
 seeds = st.integers(0, 2**64 - 1)
 units = st.integers(1, 60)
 
 
+def make_sampling(n_units, size, bootstrap, honest, bag_size=1):
+    """Each unit is a row of the same number."""
+    return Sampling(np.arange(n_units, dtype=np.int32), n_units, size, bootstrap, honest, bag_size)
+
+
+def draws_of_tree(sampling, seed, tree):
+    """How often a tree draws each unit, from the list of those drawn."""
+    drawn, counts = subsample_units(sampling, seed, tree)
+    assert (np.diff(drawn) > 0).all()
+    draws = np.zeros(sampling.n_units, np.int32)
+    draws[drawn] = counts
+    return draws
+
+
 def draw_units(seed, n_units, size, bootstrap, honest):
-    return draw_for_tree(seed, 0, n_units, size, bootstrap, honest, 1)
+    return draws_of_tree(make_sampling(n_units, size, bootstrap, honest), seed, 0)
 
 
-def draws_by_loops(seed, tree, n_units, size, bootstrap, honest, bag_size):
-    """How often a tree draws each unit, from the words of chance alone."""
+def draws_from_subsamples(sampling, seed, tree):
+    """How often a tree draws each unit, from its rows."""
+    found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, tree, tree + 1))
+    _, middle, end = found.starts
+    draws = np.bincount(found.ranks[:middle], minlength=sampling.n_units)
+    return draws - np.bincount(found.ranks[middle:end], minlength=sampling.n_units)
+
+
+def draws_by_loops(sampling, seed, tree):
+    """How often a tree draws each unit, from random words alone."""
+    n_units, size = sampling.n_units, sampling.size
     tree_seed = derive(derive(seed, tree), 0)
     units = list(range(n_units))
-    if bag_size > 1:
-        bag_seed = derive(derive(seed, BAGS), tree // bag_size)
+    if sampling.bag_size > 1:
+        bag_seed = derive(derive(seed, BAG_STREAM), tree // sampling.bag_size)
         units = draw_without_replacement(bag_seed, n_units, n_units // 2).tolist()
     n, draws = len(units), [0] * n_units
-    if bootstrap:
+    if sampling.bootstrap:
         order = draw_without_replacement(derive(tree_seed, 1), n, n).tolist()
         drawn = [(int(word) >> 32) * n >> 32 for word in derive(derive(tree_seed, 0), range(size))]
         in_leaf_half = set(order[n // 2 :])
@@ -32,25 +63,27 @@ def draws_by_loops(seed, tree, n_units, size, bootstrap, honest, bag_size):
         drawn = draw_without_replacement(derive(tree_seed, 0), n, size).tolist()
         in_leaf_half = set(drawn[size // 2 :])
     for place in drawn:
-        draws[units[place]] += -1 if honest and place in in_leaf_half else 1
-    return [-abs(d) for d in draws] if honest and min(draws) >= 0 else draws
+        draws[units[place]] += -1 if sampling.honest and place in in_leaf_half else 1
+    return [-abs(d) for d in draws] if sampling.honest and min(draws) >= 0 else draws
 
 
 @given(seeds, st.integers(0, 40), st.integers(2, 60), st.data())
-def test_draws_equal_loops(seed, tree, n_units, data):
+def test_both_ways_to_draw_equal_plain_loops(seed, tree, n_units, data):
+    # One lists the units that a tree draws, the other the rows of several trees.
     bag_size, honest = data.draw(st.integers(1, 4)), data.draw(st.booleans())
     n = n_units if bag_size == 1 else n_units // 2
     for bootstrap in (False, True):
         size = data.draw(st.integers(1, n))
-        settings = (seed, tree, n_units, size, bootstrap, honest, bag_size)
-        assert draw_for_tree(*settings).tolist() == draws_by_loops(*settings)
+        sampling = make_sampling(n_units, size, bootstrap, honest, bag_size)
+        expected = draws_by_loops(sampling, seed, tree)
+        assert draws_of_tree(sampling, seed, tree).tolist() == expected
+        assert draws_from_subsamples(sampling, seed, tree).tolist() == expected
 
 
 @given(seeds, units, st.data())
 def test_a_subsample_draws_each_unit_at_most_once(seed, n_units, data):
     size = data.draw(st.integers(1, n_units))
     draws = draw_units(seed, n_units, size, False, False)
-    assert draws.shape == (n_units,)
     assert set(draws.tolist()) <= {0, 1}
     assert draws.sum() == size
 
@@ -80,7 +113,7 @@ def test_an_honest_bootstrap_keeps_each_unit_in_one_half(seed, n_units, size):
 
 
 @given(seeds, units, st.data())
-def test_honesty_does_not_change_who_is_drawn(seed, n_units, data):
+def test_honesty_does_not_change_which_units_are_drawn(seed, n_units, data):
     size = data.draw(st.integers(1, n_units))
     for bootstrap in (False, True):
         honest = draw_units(seed, n_units, size, bootstrap, True)
@@ -88,7 +121,7 @@ def test_honesty_does_not_change_who_is_drawn(seed, n_units, data):
 
 
 def test_bootstrap_halves_share_the_units_evenly():
-    # Who could be drawn into which half: with many draws everybody is seen.
+    # With many draws every unit is drawn, so that each one's half is known.
     for n_units in (1, 2, 7, 20):
         for seed in range(20):
             draws = draw_units(seed, n_units, 60 * n_units, True, True)
@@ -96,7 +129,7 @@ def test_bootstrap_halves_share_the_units_evenly():
             assert (draws > 0).sum() == n_units // 2
 
 
-def test_halves_of_the_bootstrap_do_not_hang_on_how_often_a_unit_is_drawn():
+def test_halves_of_the_bootstrap_do_not_depend_on_how_often_a_unit_is_drawn():
     counts, split = [], []
     for seed in range(400):
         draws = draw_units(seed, 50, 50, True, True)
@@ -126,53 +159,63 @@ def test_a_leaf_half_that_would_be_empty_receives_all_units():
     assert draw_units(5, 1, 1, False, True).tolist() == [-1]
 
 
-def rows_of_trees(seed, first, end, unit_of_row, n_units, room, *how):
-    """What draw_rows writes and counts if there is room for so many rows."""
-    *lots, _ = cast_lots(seed, first, end, n_units, how[1], how[3])
-    starts = np.full(2 * (end - first) + 1, -1)
-    rows, late = np.full((2, room + 1), 999, np.uint32)
-    draws = np.full(n_units, 999, np.int32)
-    size, _, honest, _ = how
-    n = draw_rows(*lots, size, honest, unit_of_row, draws, starts, rows, late)
-    return n, starts, rows
-
-
 @given(seeds, st.integers(2, 8), st.booleans(), st.booleans(), st.sampled_from([1, 3]), st.data())
 def test_rows_are_listed_ascending_as_often_as_their_unit_is_drawn(
     seed, n_units, bootstrap, honest, bag_size, data
 ):
-    # A row of unit -1 belongs to none.
+    # A row of unit -1 belongs to none. Clusters may have more rows than units are drawn, so that
+    # the first arrays are too small.
     unit_of_row = np.array(
         data.draw(st.lists(st.integers(-1, n_units - 1), min_size=1, max_size=30)), np.int32
     )
     size = data.draw(st.integers(1, n_units // 2 if not bootstrap else 20))
-    how = (size, bootstrap, honest, bag_size)
-    expected, expected_starts = [], [0]
+    sampling = Sampling(unit_of_row, n_units, size, bootstrap, honest, bag_size)
+    expected, starts = [], [0]
     for tree in range(3, 6):
-        draws = draws_by_loops(seed, tree, n_units, *how)
+        draws = draws_by_loops(sampling, seed, tree)
         for sign in (1, -1):
             for row, unit in enumerate(unit_of_row.tolist()):
                 expected += [row] * (0 if unit < 0 else max(0, sign * draws[unit]))
-            expected_starts.append(len(expected))
-    # With just enough room, with more, and with too little, when only the count matters.
-    for room in (len(expected), len(expected) + 7, len(expected) // 2):
-        n, starts, rows = rows_of_trees(seed, 3, 6, unit_of_row, n_units, room, *how)
-        assert n == len(expected)
-        if room >= n:
-            assert rows[:n].tolist() == expected
-            assert starts.tolist() == expected_starts
+            starts.append(len(expected))
+    found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, 3, 6))
+    assert found.ranks.tolist() == expected
+    assert found.starts.tolist() == starts
+    assert found.seeds.tolist() == [growth_seed(seed, tree)[0] for tree in range(3, 6)]
+
+
+@given(seeds, st.booleans(), st.sampled_from([1, 3]))
+def test_keys_of_some_trees_are_those_of_the_whole_forest(seed, bootstrap, bag_size):
+    sampling = make_sampling(20, 7, bootstrap, True, bag_size)
+    part = derive_tree_keys(sampling, seed, 0, 9).take(slice(4, 7))
+    for a, b in zip(part, derive_tree_keys(sampling, seed, 4, 7), strict=True):
+        assert np.array_equal(a, b)
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
 @pytest.mark.parametrize("honest", [False, True])
 def test_clusters_are_drawn_whole_and_never_shared_between_halves(bootstrap, honest):
-    rng = np.random.default_rng(0)
-    cluster = rng.integers(0, 15, 90).astype(np.int32)
+    cluster = np.random.default_rng(0).integers(0, 15, 90).astype(np.int32)
+    sampling = Sampling(cluster, 15, 9, bootstrap, honest)
     for seed in range(50):
-        _, starts, rows = rows_of_trees(seed, 0, 1, cluster, 15, 2000, 9, bootstrap, honest, 1)
-        split, leaf = rows[: starts[1]], rows[starts[1] : starts[2]]
+        found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, 0, 1))
+        split, leaf = found.ranks[: found.starts[1]], found.ranks[found.starts[1] :]
         assert not set(cluster[split]) & set(cluster[leaf])
         for drawn in (split, leaf):
             whole = np.flatnonzero(np.isin(cluster, cluster[drawn]))
             assert set(drawn.tolist()) == set(whole.tolist())
         assert len(leaf) > 0 if honest else len(leaf) == 0
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+@pytest.mark.parametrize("honest", [False, True])
+@pytest.mark.parametrize("bag_size", [1, 2])
+@pytest.mark.parametrize("n_trees", [1, 8, 21])
+def test_in_bag_bits_say_which_units_were_drawn(bootstrap, honest, bag_size, n_trees):
+    sampling = make_sampling(40, 18, bootstrap, honest, bag_size)
+    bits = in_bag_bits(sampling, n_trees, 12)
+    assert bits.shape == (40, -(-n_trees // 8))
+    assert bits.dtype == np.uint8
+    for tree in range(8 * bits.shape[1]):
+        marked = (bits[:, tree // 8] >> (tree % 8)) & 1
+        drawn = draws_of_tree(sampling, 12, tree) != 0 if tree < n_trees else np.zeros(40, bool)
+        assert np.array_equal(marked == 1, drawn)

@@ -1,4 +1,4 @@
-"""Chance: keyed permutations are bijections, and nobody can tell them from fair draws."""
+"""Random numbers: keyed permutations are bijections and pass tests of uniform draws."""
 
 import math
 from itertools import pairwise, permutations
@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from cqrf._runtime.random import (
-    below,
-    derive,
-    draw_without_replacement,
-    mix,
-)
+from cqrf._runtime import random
+from cqrf._runtime.compiling import kernel
+from cqrf._runtime.random import derive, draw_without_replacement
 
 WORD = 2**64
 seeds = st.integers(0, WORD - 1).map(np.uint64)
@@ -24,7 +21,17 @@ seeds = st.integers(0, WORD - 1).map(np.uint64)
 FAIR = 1e-3
 
 
-def mix_twin(x: int) -> int:
+@kernel
+def mix(word):
+    return random.mix(word)
+
+
+@kernel
+def below(word, n):
+    return random.below(word, n)
+
+
+def mix_by_integers(x: int) -> int:
     x = (x + 0x9E3779B97F4A7C15) % WORD
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % WORD
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % WORD
@@ -38,8 +45,8 @@ def uniform_p_value(counts: np.ndarray) -> float:
 
 
 def tree_seeds(n: int) -> list[np.uint64]:
-    """Seeds as the forest derives them: those of numbered trees that hang on a small seed."""
-    return [np.uint64(derive(np.uint64(derive(np.uint64(0), t)), 0)) for t in range(n)]
+    """Seeds as the forest derives them: those of numbered trees, from a small seed."""
+    return list(derive(derive(0, np.arange(n)), 0))
 
 
 def test_mix_gives_the_published_output_of_splitmix64():
@@ -51,10 +58,12 @@ def test_mix_gives_the_published_output_of_splitmix64():
 
 @given(seeds, st.integers(0, 2**40))
 def test_derive_matches_plain_integers(seed, number):
-    assert int(mix(seed)) == mix_twin(int(seed))
-    assert int(derive(seed, number)) == mix_twin(mix_twin(int(seed)) ^ number)
+    assert int(mix(seed)) == mix_by_integers(int(seed))
+    assert int(derive(seed, number)) == mix_by_integers(mix_by_integers(int(seed)) ^ number)
     many = derive(np.array([seed, 0, 5], np.uint64)[:, np.newaxis], [number, 7])
-    expected = [[mix_twin(mix_twin(int(s)) ^ k) for k in (number, 7)] for s in (seed, 0, 5)]
+    expected = [
+        [mix_by_integers(mix_by_integers(int(s)) ^ k) for k in (number, 7)] for s in (seed, 0, 5)
+    ]
     assert many.tolist() == expected
 
 
@@ -77,7 +86,7 @@ def test_the_keyed_permutation_is_a_bijection(seed, n):
 @given(seeds, st.integers(1, 600))
 def test_the_keyed_permutation_is_that_of_plain_integers(seed, n):
     bits = max(8, math.ceil(math.log2(n)))
-    words = [mix_twin(mix_twin(int(seed)) ^ k) for k in range(12)]
+    words = [mix_by_integers(mix_by_integers(int(seed)) ^ k) for k in range(12)]
 
     def image(x):
         for r in range(6):
@@ -128,10 +137,9 @@ def test_every_order_of_four_is_equally_likely():
     assert uniform_p_value(counts) > FAIR
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 7, 10, 16])
 def test_ordered_pairs_of_places_are_equally_likely(n):
-    # Two places of a permutation: each ordered pair of different rows has the same chance.
+    # Two places of a permutation: each ordered pair of different rows is equally likely.
     orders = np.array([draw_without_replacement(seed, n, n) for seed in tree_seeds(12_000)])
     for first, second in {(0, 1), (0, n - 1), (n // 2, n - 1), (n // 2 - 1, n // 2)}:
         if first == second:
@@ -142,7 +150,6 @@ def test_ordered_pairs_of_places_are_equally_likely(n):
         assert uniform_p_value(counts[~np.eye(n, dtype=bool)]) > FAIR
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("n", "size"), [(5, 2), (10, 5), (20, 10), (60, 38), (300, 150)])
 def test_rows_and_pairs_of_rows_are_drawn_equally_often(n, size):
     repeats = 6000
@@ -160,7 +167,7 @@ def test_rows_and_pairs_of_rows_are_drawn_equally_often(n, size):
     share = size * (size - 1) / (n * (n - 1))
     pairs = together[np.triu_indices(n, 1)]
     z = (pairs - repeats * share) / math.sqrt(repeats * share * (1 - share))
-    # No pair strays further than the largest of so many normal deviates would.
+    # No pair deviates more than the largest of so many normal deviates would.
     assert len(z) * math.erfc(np.abs(z).max() / math.sqrt(2)) > FAIR
 
 

@@ -1,12 +1,13 @@
-"""Threads: results in order, whatever their number; nothing begins after a failure."""
+"""Threads: results in order, whatever the number of threads; no task starts after a failure."""
 
+import os
 import threading
 import time
 
 import joblib
 import pytest
 
-from cqrf._runtime.threads import TASKS_AHEAD, thread_map
+from cqrf._runtime.threads import TASKS_AHEAD, interruptible, parallel_map, thread_map
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 8, -1])
@@ -20,7 +21,7 @@ def test_results_come_in_the_order_of_the_tasks(n_jobs, n_tasks):
     assert list(thread_map(slow_first, tasks, n_jobs)) == [1000 + i for i in range(n_tasks)]
 
 
-def test_tasks_run_side_by_side():
+def test_tasks_run_in_parallel():
     both = threading.Barrier(2, timeout=10)
     assert len(list(thread_map(both.wait, [(), ()], 2))) == 2
 
@@ -37,11 +38,11 @@ def test_the_number_of_threads_is_joblibs():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_after_a_failure_nothing_new_begins(n_jobs):
-    begun = []
+def test_after_a_failure_no_new_task_starts(n_jobs):
+    started = []
 
     def fail_at_ten(i):
-        begun.append(i)
+        started.append(i)
         if i == 10:
             raise ArithmeticError("ten")
         time.sleep(0.001)
@@ -50,12 +51,35 @@ def test_after_a_failure_nothing_new_begins(n_jobs):
     results = thread_map(fail_at_ten, [(i,) for i in range(1000)], n_jobs)
     with pytest.raises(ArithmeticError, match="ten"):
         list(results)
-    assert max(begun) <= 10 + 2 * TASKS_AHEAD
+    assert max(started) <= 10 + 2 * TASKS_AHEAD
 
 
-def test_a_reader_that_leaves_early_stops_the_rest():
-    begun = []
-    results = thread_map(begun.append, [(i,) for i in range(1000)], 2)
+def test_closing_the_results_early_cancels_the_rest():
+    started = []
+    results = thread_map(started.append, [(i,) for i in range(1000)], 2)
     next(results)
     results.close()
-    assert len(begun) < 100
+    assert len(started) < 100
+
+
+def test_processes_are_used_if_joblib_names_such_a_backend():
+    with joblib.parallel_config("loky", n_jobs=2):
+        assert os.getpid() not in set(parallel_map(os.getpid, [()] * 4, None))
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert set(parallel_map(os.getpid, [()] * 4, None)) == {os.getpid()}
+
+
+def chain(first):
+    """SystemErrors of which the first was caused by another error, as Numba raises them."""
+    inner, outer = SystemError("returned a result with an exception set"), SystemError("again")
+    inner.__cause__, outer.__cause__ = first, inner
+    return outer
+
+
+def test_an_interrupt_during_a_kernel_is_raised_as_itself():
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        raise chain(KeyboardInterrupt())
+    with pytest.raises(SystemError), interruptible():
+        raise chain(ValueError())
+    with pytest.raises(ValueError, match="plain"), interruptible():
+        raise ValueError("plain")

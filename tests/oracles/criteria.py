@@ -7,14 +7,13 @@ exactly do not depend on the last digit.
 from fractions import Fraction
 
 import numpy as np
-from cqrf._forest.labels import CENSORED_QUANTILE, LOGRANK, QUANTILE, VARIANCE
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
-CRITERIA = (VARIANCE, LOGRANK, QUANTILE, CENSORED_QUANTILE)
+CRITERIA = ("variance", "logrank", "quantile", "censored_quantile")
 
 
 def hazard_steps(time, event, weight, entry):
-    """Weight that dies over weight at risk at each distinct time, in exact fractions."""
+    """Weight of events over weight at risk at each distinct time, in exact fractions."""
     rows, steps = list(zip(time, event, weight, entry, strict=True)), {}
     for t in sorted(set(time)):
         died = sum(w for y, d, w, _ in rows if y == t and d)
@@ -23,7 +22,7 @@ def hazard_steps(time, event, weight, entry):
 
 
 def centred(labels, weight):
-    """Take their weighted mean from each column of labels, in exact fractions."""
+    """Subtract the weighted mean of each column of labels, in exact fractions."""
     means = [
         sum(w * label for w, label in zip(weight, column, strict=True)) / sum(weight)
         for column in zip(*labels, strict=True)
@@ -36,8 +35,8 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
     """Labels by definition: (labels of shape (rows, labels), one over their variance).
 
     The labels are those of a row of weight 1, centred, with one for each class of `quantile`.
-    None where the node should not be split. A row is at risk only after its entry; what its
-    label was expected to be at entry is taken off.
+    None where the node should not be split. A row is at risk only after its entry; the expected
+    label at entry is subtracted.
     """
     late = entry is not None
     entry = [float(since) for since in entry] if late else [-np.inf] * len(time)
@@ -47,7 +46,7 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
     ]
     taus = [Fraction(level).limit_denominator(1000) for level in levels]
     rows = list(zip(time, event, weight, strict=True))
-    if criterion == LOGRANK:
+    if criterion == "logrank":
         if not any(event):
             return None
         hazard = hazard_steps(time, event, weight, entry)
@@ -58,9 +57,9 @@ def true_labels(criterion, time, event, weight=None, levels=LEVELS, entry=None):
         return centred(labels, weight), np.ones(1)
     if len(set(time)) == 1:
         return None
-    if criterion == VARIANCE:
+    if criterion == "variance":
         return centred([[y] for y in time], weight), np.ones(1)
-    if criterion == QUANTILE:
+    if criterion == "quantile":
         share = {t: sum(w for y, _, w in rows if y <= t) / sum(weight) for t in time}
         cuts = [min(t for t in time if share[t] >= tau) for tau in taus]
         if cuts[0] == max(time):

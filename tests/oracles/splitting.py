@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from cqrf._forest.histograms import MISSING
+from cqrf._forest.spec import MISSING
 from oracles.criteria import LEVELS, true_labels
 
 
@@ -18,7 +18,7 @@ def sum_of_squares(labels, weight):
 
 
 def gain_of(left, labels, precision, weight):
-    """Drop in the sum of squares of the labels when the rows ``left`` part from the others."""
+    """Drop in the sum of squares of the labels when the rows ``left`` are split from the others."""
     right = ~left
     drop = (
         sum_of_squares(labels, weight)
