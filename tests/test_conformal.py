@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf.conformal import ConformalForest
+from cqrf.conformal import ConformalForest, MissesByThreshold, WeightedScores
 from cqrf.datasets import make_aft, make_heteroscedastic, make_sine
 
 REPEATS = 16
@@ -139,6 +139,27 @@ def test_too_few_rows_for_the_promise_give_the_trivial_bound():
     model = ConformalForest(small(0), coverage=0.99, random_state=0).fit(data.X, data.y)
     assert (model.predict_lower(data.X) == 0).all()
     assert np.isinf(model.predict_interval(data.X)[:, 1]).all()
+
+
+def test_the_smallest_threshold_keeps_the_share_of_misses():
+    """Weights 1, 2 and 3 of 10 at the scores .9, .5 and .2, and a query of weight 1."""
+    scores = WeightedScores(np.array([0.9, 0.5, 0.2]), np.array([1.0, 3.0, 6.0]), 10.0)
+    shares = [1 / 11, 2 / 11, 4 / 11, 7 / 11]  # of misses at v in [.9, 1), [.5, .9), ...
+    for allowed, expected in zip(shares, (0.9, 0.5, 0.2, 0.0)):
+        assert scores.find_threshold(allowed + 1e-9) == expected
+    assert scores.find_threshold(shares[0] - 1e-9) == np.inf
+    assert scores.find_threshold(0.3, [1.0, 4.0]).tolist() == [0.5, 0.9]
+    by_threshold = MissesByThreshold(np.array([0.8, 0.4]), np.array([0.1, 0.3]))
+    found = [float(by_threshold.find_threshold(allowed)) for allowed in (0.05, 0.1, 0.2, 0.3)]
+    assert found == [np.inf, 0.8, 0.8, 0.4]
+
+
+def test_a_threshold_of_one_gives_the_trivial_bound():
+    """A calibration event before every step of its curve has the score 1."""
+    data = make_aft(100, 2, random_state=0)
+    model = ConformalForest(small(0), coverage=0.9, random_state=0).fit(data.X, data.y)
+    model.lower_scores_ = WeightedScores(np.array([1.0]), np.array([20.0]), 50.0)
+    assert (model.predict_lower(data.X) == 0).all()
 
 
 def test_where_all_neighbours_are_censored_the_bound_is_trivial():
