@@ -24,8 +24,6 @@ class EventRate(NamedTuple):
 
     n_labels: int = 1
 
-    default_levels = None
-
     @classmethod
     def from_levels(cls, levels):
         """It uses no levels."""
@@ -107,7 +105,7 @@ def test_a_criterion_that_is_not_registered_is_refused_with_the_names_of_those_t
 
 def test_every_criterion_has_what_the_registry_asks_for():
     for entry in CRITERIA.values():
-        levels = entry.parameters.default_levels or ()
+        levels = entry.default_levels
         record = entry.parameters.from_levels(levels)
         assert record._fields[0] == "n_labels"
         assert record.n_labels == max(1, len(levels))
