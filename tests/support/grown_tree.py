@@ -45,7 +45,7 @@ class Tree:
         assert (grown.first_node[0], grown.first_subset[0]) == (0, 0)
         assert not work.split.seen.any()
         assert not work.split.sums.any()
-        assert work.split.count is None or not work.split.count.any()
+        assert work.split.counts is None or not work.split.counts.any()
         self.importance = grown.gains[0]
         self.nodes = work.nodes[: grown.first_node[1]]
         self.subsets = work.subsets[: grown.first_subset[1]]
