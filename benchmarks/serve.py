@@ -1,6 +1,9 @@
-"""How fast the server answers: the page's own question, alone, then under wrk for a minute.
+"""How fast the server responds: the page's own request alone, then under wrk for a minute.
 
 Run: python benchmarks/serve.py    (wrk: apt-get install wrk)
+
+``--against SRC`` compares one response with confidence with that of another revision, whose ``src``
+folder it is given: both servers run at the same time and get the same requests in turn.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,25 +20,38 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf.datasets import load_pbc
 
 ROWS, COLUMNS, TREES, BAG = 10_000, 20, 500, 2
-ASKED = 300
+N_REQUESTS = 300
 CONNECTIONS = 16
+CONFIDENT = {"quantiles": [0.1, 0.5, 0.9], "intervals": [0.8], "confidence": 0.95}
 
 
 def write_model(folder: Path, bag_size: int) -> None:
-    """A forest and its table, as files."""
+    """A forest on simulated data and its table, as files."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(ROWS, COLUMNS)), columns=[f"x{j}" for j in range(COLUMNS)])
     X["group"] = rng.choice(list("abcdef"), ROWS)
     latent = rng.exponential(np.exp(1 + X["x0"] + 0.5 * X["x1"] * (X["group"] == "a")))
     end = rng.exponential(8.0, ROWS)
-    time_, event = np.minimum(latent, end), latent <= end
+    save(folder, X, np.minimum(latent, end), latent <= end, bag_size)
+
+
+def write_pbc(folder: Path) -> None:
+    """A forest on the PBC data and its table, as files."""
+    table = load_pbc(as_frame=True)
+    save(folder, table.X, table.y["time"], table.y["event"], BAG)
+
+
+def save(folder: Path, X: pd.DataFrame, time_: Any, event: Any, bag_size: int) -> None:
+    """Fit and write ``model.cqrf`` and ``data.csv``."""
     forest = CensoredQuantileForest(
         n_estimators=TREES, bag_size=bag_size, random_state=0, n_jobs=-1
     ).fit(X, censored(time_, event))
@@ -43,14 +60,18 @@ def write_model(folder: Path, bag_size: int) -> None:
 
 
 class Server:
-    """``cqrf serve`` in a process of its own."""
+    """``cqrf serve`` in its own process, of this revision or of another one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, source: str | None = None) -> None:
         program = "from cqrf.cli import main; main()"
         command = [sys.executable, "-c", program, "serve", "model.cqrf", "--data", "data.csv"]
+        environment = dict(os.environ)
+        if source is not None:
+            environment |= {"PYTHONPATH": source, "NUMBA_CACHE_DIR": str(folder / "kernels")}
         self.process = subprocess.Popen(
             [*command, "--port", "0"],
             cwd=folder,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -72,39 +93,76 @@ class Server:
         self.process.communicate()
 
 
-def make_subjects(address: str, n: int) -> list[bytes]:
-    """The page's question about two subjects, as many times, never the same."""
-    with urllib.request.urlopen(f"http://{address}/model") as answer:
-        columns = json.load(answer)["columns"]
+def draw_subjects(address: str, n: int) -> list[dict[str, Any]]:
+    """Subjects with random numbers in the numeric columns, and typical values elsewhere."""
+    with urllib.request.urlopen(f"http://{address}/model") as response:
+        columns = json.load(response)["columns"]
     rng = np.random.default_rng(1)
-    typical = {column["name"]: column["typical"] for column in columns}
+    subjects = []
+    for _ in range(n):
+        subject = {column["name"]: column["typical"] for column in columns}
+        for column in columns:
+            if column["kind"] == "number" and column["low"] is not None:
+                subject[column["name"]] = rng.uniform(column["low"], column["high"])
+        subjects.append(subject)
+    return subjects
 
-    def draw() -> dict[str, object]:
-        moved = {column["name"]: rng.normal() for column in columns if column["kind"] == "number"}
-        return {**typical, **moved}
 
-    return [json.dumps({"subjects": [draw(), draw()]}).encode() for _ in range(n)]
+def make_subject_requests(address: str, n: int) -> list[bytes]:
+    """Requests of the page for two subjects, no two alike."""
+    subjects = draw_subjects(address, 2 * n)
+    pairs = zip(subjects[::2], subjects[1::2], strict=True)
+    return [json.dumps({"subjects": list(pair)}).encode() for pair in pairs]
 
 
-def time_questions(address: str, questions: list[bytes]) -> np.ndarray:
-    """Milliseconds that each question takes, one after the other."""
+def time_requests(address: str, path: str, bodies: list[bytes]) -> np.ndarray:
+    """Milliseconds until each response, one request after the other."""
     connection = http.client.HTTPConnection(address)
     taken = []
-    for question in questions:
+    for body in bodies:
         began = time.perf_counter()
-        connection.request("POST", "/subjects", question, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        content = answer.read()
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        content = response.read()
         taken.append(1e3 * (time.perf_counter() - began))
-        assert answer.status == 200, content
+        assert response.status == 200, content
     connection.close()
     return np.array(taken)
 
 
-def press(server: Server, folder: Path, path: str, body: bytes, seconds: int) -> None:
-    """Let wrk ask for a while, and tell what came of it."""
+def compare(source: str) -> None:
+    """Print the time of one response with confidence, here and at another revision."""
+    print(f"PBC data, {TREES} trees, bag_size={BAG}; median ms of one response with confidence\n")
+    print("| path | other revision | this one | ratio |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_pbc(folder)
+        servers = [Server(folder, source), Server(folder)]
+        try:
+            subjects = draw_subjects(servers[1].address, N_REQUESTS)
+            bodies = {
+                "/subjects": make_subject_requests(servers[1].address, N_REQUESTS),
+                "/predict": [
+                    json.dumps({"rows": [row], "times": [365, 1825], **CONFIDENT}).encode()
+                    for row in subjects
+                ],
+            }
+            for path, requests in bodies.items():
+                rounds = [
+                    [time_requests(server.address, path, [body])[0] for server in servers]
+                    for body in requests
+                ]
+                other, this = np.median(rounds, axis=0)
+                print(f"| {path} | {other:.1f} | {this:.1f} | {this / other:.2f} |", flush=True)
+        finally:
+            for server in servers:
+                server.stop()
+
+
+def run_wrk(server: Server, folder: Path, path: str, body: bytes, seconds: int) -> None:
+    """Send requests by wrk for some time, and print a row of the table."""
     quoted = body.decode().replace("\\", "\\\\").replace("'", "\\'")
-    (folder / "ask.lua").write_text(
+    (folder / "requests.lua").write_text(
         f"wrk.method = 'POST'\nwrk.body = '{quoted}'\n"
         "wrk.headers['Content-Type'] = 'application/json'\n"
         "done = function(summary, latency, requests)\n"
@@ -115,7 +173,7 @@ def press(server: Server, folder: Path, path: str, body: bytes, seconds: int) ->
         "end\n"
     )
     before = server.memory()
-    options = ["-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", "-s", "ask.lua"]
+    options = ["-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", "-s", "requests.lua"]
     done = subprocess.run(
         ["wrk", *options, f"http://{server.address}{path}"],
         cwd=folder,
@@ -125,20 +183,17 @@ def press(server: Server, folder: Path, path: str, body: bytes, seconds: int) ->
     )
     found = re.search(r"RESULT (\d+) (\d+) (\S+) (\S+)", done.stdout)
     assert found is not None, done.stdout
-    n, failed, half, late = (float(part) for part in found.groups())
+    n, failed, median, p99 = (float(part) for part in found.groups())
     print(
-        f"| {path} | {n / seconds:,.0f} | {half:.0f} | {late:.0f} | {failed:.0f} of {n:,.0f} "
+        f"| {path} | {n / seconds:,.0f} | {median:.0f} | {p99:.0f} | {failed:.0f} of {n:,.0f} "
         f"| {before:.0f} | {server.memory():.0f} |",
         flush=True,
     )
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=60, help="how long wrk asks")
-    seconds = parser.parse_args().seconds
-    print(f"{TREES} trees, {ROWS:,} rows, {COLUMNS + 1} columns; two subjects a question\n")
+def measure(seconds: int) -> None:
+    """Print the tables of docs/serve.md."""
+    print(f"{TREES} trees, {ROWS:,} rows, {COLUMNS + 1} columns; two subjects a request\n")
     print("| forest | median ms | p99 ms | worst ms |\n|---|---|---|---|")
     for bag_size in (1, BAG):
         with tempfile.TemporaryDirectory() as name:
@@ -146,22 +201,34 @@ def main() -> None:
             write_model(folder, bag_size)
             server = Server(folder)
             try:
-                questions = make_subjects(server.address, ASKED)
-                taken = time_questions(server.address, questions)
-                half, late = np.quantile(taken, [0.5, 0.99])
+                requests = make_subject_requests(server.address, N_REQUESTS)
+                taken = time_requests(server.address, "/subjects", requests)
+                median, p99 = np.quantile(taken, [0.5, 0.99])
                 kind = "without bags" if bag_size == 1 else f"bag_size={bag_size}, with bands"
-                print(f"| {kind} | {half:.0f} | {late:.0f} | {taken.max():.0f} |", flush=True)
+                print(f"| {kind} | {median:.0f} | {p99:.0f} | {taken.max():.0f} |", flush=True)
                 if bag_size == 1 or shutil.which("wrk") is None:
                     continue
                 print(f"\nwrk, {CONNECTIONS} connections, {seconds} s each\n")
                 print("| path | requests/s | median ms | p99 ms | failed | MB before | MB after |")
                 print("|---|---|---|---|---|---|---|")
-                subject = json.loads(questions[0])["subjects"][0]
-                asked = {"rows": [subject], "quantiles": [0.1, 0.5, 0.9], "times": [1, 5]}
-                press(server, folder, "/predict", json.dumps(asked).encode(), seconds)
-                press(server, folder, "/subjects", questions[0], seconds)
+                row = json.loads(requests[0])["subjects"][0]
+                predict = {"rows": [row], "quantiles": [0.1, 0.5, 0.9], "times": [1, 5]}
+                run_wrk(server, folder, "/predict", json.dumps(predict).encode(), seconds)
+                run_wrk(server, folder, "/subjects", requests[0], seconds)
             finally:
                 server.stop()
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60, help="duration of each run of wrk")
+    parser.add_argument("--against", metavar="SRC", help="src folder of another revision")
+    arguments = parser.parse_args()
+    if arguments.against is not None:
+        compare(arguments.against)
+    else:
+        measure(arguments.seconds)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Demo: how long patients with primary biliary cirrhosis live, from partly seen lives.
+"""Demo: survival with primary biliary cirrhosis.
 
-Run with ``cqrf demo`` or ``python -m cqrf.demo``: fits the bundled PBC trial, predicts
-for patients it has not seen, draws their survival curves, and writes a report on all patients.
+Run with ``cqrf demo`` or ``python -m cqrf.demo``: fits the bundled PBC trial, predicts for patients
+that were held out, draws their survival curves, and writes a report on all patients.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ def _print_patients(
     five_years = np.asarray(forest.predict_survival(X, times=[5 * DAYS_PER_YEAR]))[:, 0]
     limits = forest.max_quantile(X)
     bilirubin, age = names.index("bili"), names.index("age")
-    print("Years until death, for patients the forest has not seen")
-    print(f"{'age':>4} {'bili':>5}  {'10 %':>6} {'25 %':>6} {'50 %':>6}  {'P(T>5y)':>7}  seen")
+    print("Years until death, for patients held out of the fit")
+    print(f"{'age':>4} {'bili':>5}  {'10 %':>6} {'25 %':>6} {'50 %':>6}  {'P(T>5y)':>7}  observed")
     for i in range(len(X)):
         cells = " ".join(f"{year:6.1f}" if np.isfinite(year) else f"{'-':>6}" for year in years[i])
-        seen = f"{'died' if y['event'][i] else 'alive'} at {y['time'][i] / DAYS_PER_YEAR:.1f}"
-        print(f"{X[i, age]:4.0f} {X[i, bilirubin]:5.1f}  {cells}  {five_years[i]:7.0%}  {seen}")
-    hidden = int(np.isnan(years).sum())
-    if hidden:
+        outcome = f"{'died' if y['event'][i] else 'alive'} at {y['time'][i] / DAYS_PER_YEAR:.1f}"
+        print(f"{X[i, age]:4.0f} {X[i, bilirubin]:5.1f}  {cells}  {five_years[i]:7.0%}  {outcome}")
+    n_unidentified = int(np.isnan(years).sum())
+    if n_unidentified:
         print(
-            f"-: {hidden} quantiles that censoring hides; in these patients levels up to "
-            f"{limits.min():.0%} to {limits.max():.0%} can be estimated."
+            f"-: {n_unidentified} quantiles are not identifiable because of censoring; the largest "
+            f"identifiable level of these patients is {limits.min():.0%} to {limits.max():.0%}."
         )
 
 
@@ -83,7 +83,7 @@ def _draw(
     try:
         import matplotlib
     except ImportError:
-        print("For the picture: pip install 'cqrf[plots]'")
+        print("For the figure: pip install 'cqrf[plots]'")
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
@@ -93,33 +93,34 @@ def _draw(
     figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     labels = [f"bilirubin {row[bilirubin]:g} mg/dl" for row in X]
     plot_survival(forest, X, quantiles=QUANTILES, labels=labels, scale=DAYS_PER_YEAR, ax=ax)
-    ax.set(xlabel="years", ylabel="probability of being alive")
+    ax.set(xlabel="years", ylabel="survival probability")
     figure.savefig(picture, dpi=150)
     plt.close(figure)
     print(f"Survival curves of three of them: {picture.resolve()}")
 
 
 def _report(folder: Path) -> None:
-    """The same from the command line: the table, a model of all patients, a page about both."""
+    """Fit all patients and write the report, as the commands ``fit`` and ``report`` do."""
     try:
-        from cqrf.cli.fitting import fit_file
-        from cqrf.cli.reporting import report_file
-        from cqrf.cli.roles import Roles
+        from cqrf.cli.fit import FitTask, fit_file
+        from cqrf.cli.report import ReportTask, report_file
+        from cqrf.cli.roles import GivenRoles, Roles
     except ImportError:
         print("For the report: pip install 'cqrf[cli]'")
         return
     data, model, page = (folder / name for name in ("pbc.csv", "pbc.cqrf", "pbc_report.html"))
     data.write_bytes(files("cqrf.datasets").joinpath("pbc.csv").read_bytes())
-    roles = Roles("time", "status", "2", ignore=("id",))
+    roles = Roles(time="time", event="status", event_value="2", ignore=("id",))
     print(
         f"\n$ cqrf fit {data} --time time --event status --event-value 2 --ignore id "
         f"--set bag_size=2 -o {model}",
         flush=True,
     )
     settings = {"n_jobs": -1, "random_state": 0, "bag_size": 2}
-    fit_file(str(data), roles, model, settings, as_json=False)
+    fit_file(FitTask(str(data), roles, model, settings))
     print(f"\n$ cqrf report {model} {data} --id id -o {page}", flush=True)
-    report_file(str(model), str(data), page, {}, title="PBC trial", id_column="id", n_jobs=-1)
+    task = ReportTask(str(model), str(data), page, GivenRoles(), "PBC trial", id_column="id")
+    report_file(task)
     print(f"\nThe report, for a browser: {page.resolve()}")
     program = "cqrf" if shutil.which("cqrf") else Path(sys.executable).with_name("cqrf")
     print(f"Predict:  {program} predict {model} {data} -q .1,.25 --survival 365,1825 --id id")

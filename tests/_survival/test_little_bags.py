@@ -12,7 +12,13 @@ from cqrf._forest.spec import Sampling
 from cqrf._forest.traversal import find_leaves
 from cqrf._forest.weights import forest_weights
 from cqrf._model.predict import encode_queries
-from cqrf._survival.little_bags import log_log_interval, remove_noise, write_influence
+from cqrf._survival.little_bags import (
+    MAX_BLOCK,
+    follow_curve,
+    log_log_interval,
+    remove_noise,
+    write_influence,
+)
 from cqrf.datasets import make_aft
 
 
@@ -27,10 +33,11 @@ def survival_by_loops(weights, event, n_before):
 
 def influence_of(weights, event, n_before):
     n = len(weights)
-    out = np.zeros(n)
+    out = np.zeros((n, 1))
     ranks, time = np.arange(n, dtype=np.int32), np.arange(n, dtype=float)
-    write_influence(ranks, weights, time, event, n_before - 0.5, out)
-    return out
+    path = follow_curve(ranks, weights, event)
+    write_influence(ranks, path, time, np.array([n_before - 0.5]), out)
+    return out[:, 0]
 
 
 @pytest.mark.parametrize("n_before", [0, 1, 7, 19])
@@ -76,10 +83,11 @@ def test_the_variance_of_bags_equals_loops(weighted):
         for q in range(4):
             row = slice(whole.offsets[q], whole.offsets[q + 1])
             ranks, values = whole.ranks[row], whole.values[row]
-            influence = np.zeros(80)
-            write_influence(ranks, values, model.rows.time, model.rows.event, t, influence)
+            influence = np.zeros((80, 1))
+            path = follow_curve(ranks, values, model.rows.event)
+            write_influence(ranks, path, model.rows.time, np.array([t]), influence)
             part = slice(own.offsets[q], own.offsets[q + 1])
-            moves[tree, q] = own.values[part] @ influence[own.ranks[part]]
+            moves[tree, q] = own.values[part] @ influence[own.ranks[part], 0]
     bags = moves.reshape(4, 3, 4)
     between = (bags.mean(axis=1) ** 2).mean(axis=0)
     within = (bags.var(axis=1, ddof=1) / 3).mean(axis=0)
@@ -87,6 +95,17 @@ def test_the_variance_of_bags_equals_loops(weighted):
     found = forest.survival_standard_error(X, [t])[:, 0]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     assert (found > 0).all()
+
+
+def test_errors_at_many_times_are_those_of_each_time():
+    data = make_aft(80, 2, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=12, bag_size=3, random_state=0)
+    forest.fit(data.X, data.y)
+    times = np.linspace(0.1, 9.0, 2 * MAX_BLOCK + 3)  # blocks of which the last is not full
+    together = forest.survival_standard_error(data.X[:4], times)
+    for k in (0, MAX_BLOCK, len(times) - 1):
+        alone = forest.survival_standard_error(data.X[:4], times[k : k + 1])[:, 0]
+        np.testing.assert_array_equal(together[:, k], alone)
 
 
 def test_noise_is_taken_off_and_what_is_left_is_positive():

@@ -290,7 +290,7 @@ def test_answers_have_names_of_their_own(fitted):
     assert any(row.startswith(",,") for row in rows)
     fitted.assign(mean=1).to_csv("mean.csv", index=False)
     said = refused("predict", "m.cqrf", "mean.csv", "--id", "mean", "--mean")
-    assert "--id mean: an answer has that name" in said
+    assert "--id mean: a prediction has that name" in said
 
 
 def test_rows_may_be_longer_than_a_piece(fitted):
@@ -305,7 +305,7 @@ def test_what_is_hidden_or_new_is_said_once(fitted):
     fitted.assign(colour="violet").to_csv("new.csv", index=False)
     done = call("predict", "m.cqrf", "new.csv", "-q", ".999", "-o", "p.csv")
     assert done.stderr.count("'violet'") == 1
-    assert done.stderr.count("censoring hides") == 1
+    assert done.stderr.count("not identifiable because of censoring") == 1
     assert "inf" in Path("p.csv").read_text()
 
 
@@ -447,8 +447,8 @@ def test_evaluate_out_of_bag_and_on_new_rows(fitted):
 
 
 def test_evaluate_says_that_rows_are_known(fitted):
-    assert "fitted to" in call("evaluate", "m.cqrf", "data.csv").stderr
-    assert "fitted to" not in call("evaluate", "m.cqrf").stderr
+    assert "training table" in call("evaluate", "m.cqrf", "data.csv").stderr
+    assert "training table" not in call("evaluate", "m.cqrf").stderr
 
 
 def test_spaces_around_names_do_not_matter(fitted):
@@ -516,7 +516,7 @@ def test_an_input_is_never_written_to(fitted):
         assert "the name must end in" in refused(*command, "--force")
     os.symlink("data.csv", "link.csv")
     for out in ("data.csv", "./data.csv", "link.csv"):
-        assert "is read by this command" in refused(
+        assert "is an input of this command" in refused(
             "predict", "m.cqrf", "data.csv", "-o", out, "--force"
         )
     assert Path("data.csv").read_bytes() == before
@@ -543,7 +543,7 @@ WRONG = {
     "no such event": (["fit", "data.csv", "--time", "days", "--event", "e"], "no column 'e'"),
     "codes": (
         ["fit", "data.csv", "--time", "days", "--event", "status"],
-        "has the values '0', '1', '2'; say which one means that the event was seen, as in "
+        "has the values '0', '1', '2'; say which one means an observed event, as in "
         "--event-value 2",
     ),
     "no such value": (
@@ -636,7 +636,7 @@ WRONG_QUESTIONS = {
     "time": (["--survival", "a,b"], "--survival 'a,b'"),
     "unidentified": (["--unidentified", "zero"], "unidentified='zero'"),
     "id": (["--id", "name"], "no column 'name' to keep"),
-    "nothing": (["-q", ""], "nothing is asked"),
+    "nothing": (["-q", ""], "nothing to predict"),
     "format": (["-o", "p.xlsx"], "must end in one of"),
 }
 
@@ -659,7 +659,7 @@ def test_what_is_wrong_with_a_model_is_said_on_one_line(fitted):
     assert "no column 'days'" in refused("evaluate", "m.cqrf", "timeless.csv")
     X, y = fitted[["age"]], censored(fitted["days"], fitted["status"] == 2)
     CensoredQuantileForest(n_estimators=2).fit(X, y).save("plain.cqrf")
-    assert "say --time" in refused("evaluate", "plain.cqrf", "data.csv")
+    assert "give --time" in refused("evaluate", "plain.cqrf", "data.csv")
 
 
 def test_a_command_without_its_options_fails_with_code_2(frame):

@@ -16,7 +16,7 @@ from cqrf._forest import binning
 from cqrf._forest.sampling import derive_tree_keys, draw_subsamples, in_bag_bits
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.growing import TreeBatch, UnitSampling, draw_units
-from cqrf.report.subject import read_subject
+from cqrf.report.predictions import predict_table
 from support.dask_tables import (
     EVEN,
     UNEVEN,
@@ -280,7 +280,7 @@ def test_it_is_an_estimator_with_the_settings_of_the_plain_one(client, table):
 def test_a_report_on_a_forest_from_dask_is_not_out_of_bag(client, table):
     X, y = table
     _, on_dask = fit_both(X, y, EVEN)
-    subject = read_subject(on_dask.to_local(), X, y)
-    assert (subject.out_of_bag, subject.n_seen) == (False, 1200)
+    predictions = predict_table(on_dask.to_local(), X, y)
+    assert (predictions.out_of_bag, predictions.n_training_rows) == (False, 1200)
     later = censored(y["time"] + 0.05, y["event"])
-    assert read_subject(on_dask.to_local(), X, later).n_seen == 0
+    assert predict_table(on_dask.to_local(), X, later).n_training_rows == 0

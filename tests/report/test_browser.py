@@ -6,11 +6,10 @@ import pytest
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.report import write_report
-from support.browser import CONTRAST, READABLE
+from support.browser import CONTRAST, READABLE, assert_painted
 
 NAME = "<script>window.harmed = 1</script>"
 LABEL = '"><img src=x onerror="window.harmed = 1">'
-PHONE = {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +91,7 @@ def test_the_quantile_changes_the_pictures(browser, page):
         "document.querySelector('#table th:nth-child(4)').textContent"
     )
     notes = browser.run("[...document.querySelectorAll('#panels .note')].map(n => n.textContent)")
-    assert any("hides" in note for note in notes)
+    assert any("not identifiable" in note for note in notes)
     assert browser.complaints() == []
 
 
@@ -103,8 +102,8 @@ def test_a_click_and_the_keys_show_the_curve_of_a_row(browser, page, forest, pbc
     browser.click("#table tbody tr:nth-child(2)")
     assert browser.run(name) == "2: no event until 4,500"
     assert browser.run("document.querySelectorAll('#curve .fill-hatch').length") == 1
-    assert browser.run("document.querySelectorAll('#curve .own').length") == 1
-    assert "hidden by censoring" in browser.run("document.querySelector('#curve').textContent")
+    assert browser.run("document.querySelectorAll('#curve .observed').length") == 1
+    assert "not identifiable" in browser.run("document.querySelector('#curve').textContent")
     browser.click("#table tbody tr:nth-child(3)")
     second = browser.run(curve)
     assert second != first
@@ -201,7 +200,7 @@ def test_left_censoring_and_rows_without_a_tree(browser, pbc, tmp_path):
         browser.click(f"#table tbody tr:nth-child({row})")
     assert browser.complaints() == []
     text = browser.run("document.body.innerText")
-    assert "no tree" in text
+    assert "not out of bag" in text
     assert "<" in browser.run("document.querySelector('#table tbody').innerText")
     for word in ("NaN", "undefined", "Infinity", "null"):
         assert word not in text
@@ -219,7 +218,7 @@ def test_a_row_whose_neighbours_are_all_censored_has_a_flat_curve(browser, tmp_p
         browser.click("#table tbody tr:nth-child(1)")
         assert browser.complaints() == []
         text = browser.run("document.body.innerText")
-        assert "no tree" not in text
+        assert "not out of bag" not in text
         for word in ("NaN", "undefined", "Infinity", "null"):
             assert word not in text
         drawn = browser.run("document.querySelector('#curve .line').getAttribute('d')")
@@ -230,3 +229,9 @@ def test_a_row_whose_neighbours_are_all_censored_has_a_flat_curve(browser, tmp_p
 def test_it_can_be_printed(browser, page):
     browser.open(page)
     assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 10_000
+
+
+def test_the_charts_are_painted(browser, page, tmp_path):
+    browser.open(page)
+    browser.photograph(tmp_path / "page.png")
+    assert_painted(browser, tmp_path / "page.png", ".chart svg", 8)

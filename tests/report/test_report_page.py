@@ -51,8 +51,8 @@ class Reader(HTMLParser):
 def read(path):
     reader = Reader()
     reader.feed(path.read_text(encoding="utf-8"))
-    style, facts, script = reader.scripts
-    return reader, style, json.loads(facts), script
+    style, content, script = reader.scripts
+    return reader, style, json.loads(content), script
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +112,13 @@ def test_hostile_text_stays_text(tmp_path):
     for title in HOSTILE:
         ids = [HOSTILE[i % len(HOSTILE)] for i in range(60)]
         write_report(forest, X, y, path, title=title, ids=ids, source=title)
-        reader, _, facts, _ = read(path)
+        reader, _, content, _ = read(path)
         assert reader.tags.count("script") == 2
         assert "img" not in reader.tags
         assert not any(name.startswith("on") for name, _ in reader.attributes)
-        assert facts["title"] == facts["source"] == title
-        assert [name for name, *_ in facts["data"]["columns"]] == [*HOSTILE[:4], HOSTILE[5]]
-        assert [row[0] for row in facts["rows"]["rows"]] == ids
+        assert content["title"] == content["source"] == title
+        assert [name for name, *_ in content["data"]["columns"]] == [*HOSTILE[:4], HOSTILE[5]]
+        assert [row[0] for row in content["rows"]["rows"]] == ids
 
 
 def test_json_holds_nothing_that_a_parser_takes_for_markup():

@@ -14,7 +14,8 @@ import uvicorn
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.serve.app import make_app
-from cqrf.serve.served import prepare, read_data
+from cqrf.serve.data_rows import read_data_rows
+from cqrf.serve.model_view import make_view
 
 SETTINGS = {"n_estimators": 40, "bag_size": 2, "random_state": 0}
 
@@ -61,16 +62,18 @@ def forest(frame, target):
 
 
 @pytest.fixture(scope="session")
-def served(forest, frame, target):
+def view(forest, frame, target):
     """The forest with its training table."""
     labels = [f"p{i}" for i in range(len(frame))]
-    return prepare(forest, "m.cqrf", read_data(forest, frame, target, labels, "patients.csv"))
+    return make_view(
+        forest, "m.cqrf", read_data_rows(forest, frame, target, labels, "patients.csv")
+    )
 
 
 @pytest.fixture(scope="session")
-def alone(forest):
+def lone_view(forest):
     """The forest without a table."""
-    return prepare(forest, "m.cqrf")
+    return make_view(forest, "m.cqrf")
 
 
 @contextlib.contextmanager
@@ -134,14 +137,14 @@ def start_server():
 
 
 @pytest.fixture(scope="session")
-def client(served):
-    with running(make_app(served)) as address:
+def client(view):
+    with running(make_app(view)) as address:
         yield Client(address)
 
 
 @pytest.fixture(scope="session")
-def lone_client(alone):
-    with running(make_app(alone)) as address:
+def lone_client(lone_view):
+    with running(make_app(lone_view)) as address:
         yield Client(address)
 
 

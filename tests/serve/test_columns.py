@@ -10,19 +10,21 @@ from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest
 from cqrf._forest.binning import column_edges, encode
-from cqrf.serve.columns import describe_columns, find_middles, find_step, is_regular
-from cqrf.serve.served import prepare, read_data
+from cqrf.serve.bin_values import are_evenly_spaced, estimate_bin_values
+from cqrf.serve.columns import find_step, summarise_columns
+from cqrf.serve.data_rows import read_data_rows
+from cqrf.serve.model_view import make_view
 
 
-def by_name(served):
-    return {column.kind.name: column for column in served.columns}
+def by_name(view):
+    return {summary.column.name: summary for summary in view.summaries}
 
 
-def test_the_training_table_gives_exact_ranges_and_quantiles(served, frame):
-    columns = by_name(served)
+def test_the_training_table_gives_exact_ranges_and_quantiles(view, frame):
+    columns = by_name(view)
     age = frame["age"].dropna()
     assert (columns["age"].low, columns["age"].high) == (age.min(), age.max())
-    for mark in columns["age"].marks:
+    for mark in columns["age"].quantiles:
         assert mark.value in set(age)
         assert (age <= mark.value).mean() >= mark.level
         assert (age < mark.value).mean() < mark.level
@@ -36,12 +38,12 @@ def test_the_training_table_gives_exact_ranges_and_quantiles(served, frame):
     assert columns["stay"].high == pytest.approx(frame["stay"].max().total_seconds() / 86400)
 
 
-def test_without_the_table_bins_tell_nearly_the_same(served, alone):
-    exact, rough = by_name(served), by_name(alone)
+def test_without_the_table_bins_tell_nearly_the_same(view, lone_view):
+    exact, rough = by_name(view), by_name(lone_view)
     spread = exact["age"].high - exact["age"].low
     assert rough["age"].low == pytest.approx(exact["age"].low, abs=0.1 * spread)
     assert rough["age"].high == pytest.approx(exact["age"].high, abs=0.1 * spread)
-    for one, two in zip(rough["age"].marks, exact["age"].marks, strict=True):
+    for one, two in zip(rough["age"].quantiles, exact["age"].quantiles, strict=True):
         assert one.value == pytest.approx(two.value, abs=0.05 * spread)
     assert rough["colour"].choices == exact["colour"].choices
     assert [choice.value for choice in rough["treated"].choices] == [0, 1]
@@ -54,7 +56,7 @@ def test_without_the_table_bins_tell_nearly_the_same(served, alone):
 def test_edges_between_all_values_tell_them(values, unit):
     values = np.sort(np.array([*values, 1000, 1001, 1002])) * unit
     edges = column_edges(values, 255)
-    found = find_middles(edges)
+    found = estimate_bin_values(edges)
     # Two neighbours one unit apart leave no other round number for the first value.
     np.testing.assert_allclose(found, values, atol=1e-9)
 
@@ -63,20 +65,20 @@ def test_edges_between_all_values_tell_them(values, unit):
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=60, unique=True), st.integers(2, 10))
 def test_every_bin_holds_the_value_it_is_given(values, max_bins):
     edges = column_edges(np.array(values), max_bins)
-    found = find_middles(edges)
+    found = estimate_bin_values(edges)
     codes = encode(found[:, np.newaxis], [edges])[0]
     assert codes.tolist() == list(range(len(edges) + 1))
 
 
 def test_middles_of_whole_numbers_are_these():
-    np.testing.assert_allclose(find_middles(np.array([0.5])), [0, 1])
-    np.testing.assert_allclose(find_middles(np.array([1.5, 2.5, 3.5])), [1, 2, 3, 4])
-    assert is_regular(np.array([1.5, 2.5, 3.5]))
-    assert not is_regular(np.array([1.5, 2.5, 30.0]))
-    assert not is_regular(np.array([]))
-    np.testing.assert_allclose(find_middles(np.array([17.0, 27.0])), [12, 22, 32])
+    np.testing.assert_allclose(estimate_bin_values(np.array([0.5])), [0, 1])
+    np.testing.assert_allclose(estimate_bin_values(np.array([1.5, 2.5, 3.5])), [1, 2, 3, 4])
+    assert are_evenly_spaced(np.array([1.5, 2.5, 3.5]))
+    assert not are_evenly_spaced(np.array([1.5, 2.5, 30.0]))
+    assert not are_evenly_spaced(np.array([]))
+    np.testing.assert_allclose(estimate_bin_values(np.array([17.0, 27.0])), [12, 22, 32])
     for edge in (17.0, 7.5):  # of 10 and 24, of 5 and 10 or of any others with this mean
-        assert not is_regular(np.array([edge]))
+        assert not are_evenly_spaced(np.array([edge]))
 
 
 @pytest.mark.parametrize(
@@ -96,24 +98,24 @@ def test_steps_are_round(values, step):
 def test_columns_without_values_or_spread():
     X = np.column_stack([np.arange(60.0), np.full(60, 3.0), np.full(60, np.nan)])
     forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(X, np.arange(60.0) + 1)
-    moving, constant, empty = prepare(forest, "m").columns
-    assert moving.kind.name == "feature 0"
+    moving, constant, empty = make_view(forest, "m").summaries
+    assert moving.column.name == "feature 0"
     assert (constant.low, constant.typical, constant.missing) == (None, None, 0.0)
     assert (empty.low, empty.typical, empty.missing) == (None, None, 1.0)
-    _, exact, _ = describe_columns(forest.model_, ["a", "b", "c"], forest.feature_importances_, X)
+    _, exact, _ = summarise_columns(forest.model_, ["a", "b", "c"], forest.feature_importances_, X)
     assert (exact.low, exact.high, exact.typical, exact.missing) == (3, 3, 3, 0.0)
 
 
 def test_a_column_of_one_value_and_gaps_is_there_or_not():
     X = np.column_stack([np.arange(60.0), np.where(np.arange(60) % 4, 3.0, np.nan)])
     forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(X, np.arange(60.0) + 1)
-    _, flag = prepare(forest, "m").columns
+    _, flag = make_view(forest, "m").summaries
     assert (flag.low, flag.choices, flag.missing, flag.is_exact) == (None, None, 0.25, False)
     asked = np.array([[30.0, flag.typical], [30.0, 3.0]])
     like, same = forest.predict_survival(asked, [20.0])
     assert like == same
-    assert flag.middle == flag.typical
-    _, exact = describe_columns(forest.model_, ["a", "b"], forest.feature_importances_, X)
+    assert flag.typical_number == flag.typical
+    _, exact = summarise_columns(forest.model_, ["a", "b"], forest.feature_importances_, X)
     assert [choice.value for choice in exact.choices] == [3]
     assert exact.is_exact
 
@@ -123,11 +125,11 @@ def test_a_forest_that_keeps_no_features_is_served_by_its_bins(forest, frame, ta
     bare = replace(forest.model_, rows=rows._replace(codes=rows.codes[:, :0]))
     without = clone(forest)
     without.__dict__.update(forest.__dict__, model_=bare)
-    data = read_data(without, frame, target, [""] * len(frame), "patients.csv")
+    data = read_data_rows(without, frame, target, [""] * len(frame), "patients.csv")
     assert data.training is None
-    served = prepare(without, "patients.cqrf", data)
-    known = prepare(forest, "patients.cqrf")
-    for column, full in zip(served.columns, known.columns, strict=True):
+    view = make_view(without, "patients.cqrf", data)
+    known = make_view(forest, "patients.cqrf")
+    for column, full in zip(view.summaries, known.summaries, strict=True):
         assert (column.low, column.high, column.missing) == (full.low, full.high, 0.0)
         assert column.typical is not None
-    assert served.no_errors is None
+    assert view.no_errors_reason is None

@@ -70,7 +70,7 @@ def test_it_serves_until_it_is_stopped(folder, frame):
     assert serving.get("rows/3")["label"] == "p2"
     code, out, err = serving.stop()
     assert (code, out) == (0, "")
-    assert "what the model was fitted to, so the rows that speak" in err
+    assert "the training table, so the neighbours of a subject are shown" in err
     assert "Traceback" not in err
 
 
@@ -87,7 +87,7 @@ def test_other_rows_are_for_starting_only(folder):
     finally:
         code, _, err = serving.stop()
     assert code == 0
-    assert "not what the model was fitted to, so training rows are not shown" in err
+    assert "not the training table, so neighbours are not shown" in err
 
 
 def refused(folder, *arguments):

@@ -10,9 +10,9 @@ import pytest
 
 from cqrf import CensoredQuantileForest
 from cqrf.datasets import load_pbc
-from cqrf.serve.app import MAX_ANSWERS, MAX_BYTES, MAX_ROWS, MOST_WAITING, make_app
-from cqrf.serve.schema import MOST_INTERVALS, MOST_LEVELS, MOST_TIMES
-from cqrf.serve.served import prepare
+from cqrf.serve.app import MAX_BYTES, MAX_ROWS, MAX_VALUES, MAX_WAITING, make_app
+from cqrf.serve.model_view import make_view
+from cqrf.serve.schema import MAX_INTERVALS, MAX_LEVELS, MAX_TIMES
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
@@ -21,10 +21,10 @@ BLOCKS = re.findall(r"```(sh|json)\n(.*?)```", PAGE, re.S)
 
 @pytest.fixture(scope="module")
 def pbc(start_server, make_client):
-    """The demo's forest, served."""
+    """The demo's forest, view."""
     table = load_pbc(as_frame=True)
     forest = CensoredQuantileForest(random_state=0, bag_size=2).fit(table.X, table.y)
-    with start_server(make_app(prepare(forest, "pbc.cqrf"))) as address:
+    with start_server(make_app(make_view(forest, "pbc.cqrf"))) as address:
         yield make_client(address)
 
 
@@ -69,11 +69,11 @@ def test_the_commands_answer_as_the_page_says(pbc):
 
 
 def test_the_limits_are_those_of_the_server():
-    for limit in (MAX_BYTES, MAX_ANSWERS):
+    for limit in (MAX_BYTES, MAX_VALUES):
         assert f"{limit:,}".replace(",", " ") in PAGE
     assert f"`--max-rows` ({MAX_ROWS})" in PAGE
-    assert f"{MOST_LEVELS} quantiles, {MOST_TIMES} times or {MOST_INTERVALS} intervals" in PAGE
-    assert f"more than {MOST_WAITING} requests wait" in PAGE
+    assert f"{MAX_LEVELS} quantiles, {MAX_TIMES} times or {MAX_INTERVALS} intervals" in PAGE
+    assert f"more than {MAX_WAITING} requests wait" in PAGE
 
 
 def test_the_tests_of_safety_exist():

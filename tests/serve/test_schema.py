@@ -19,8 +19,8 @@ OPERATIONS = [
 
 
 @pytest.fixture(scope="module")
-def api(served):
-    app = make_app(served, hosts=["testserver"])
+def api(view):
+    app = make_app(view, hosts=["testserver"])
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
@@ -34,7 +34,7 @@ TRIED = [
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), TRIED)
-def test_every_operation_holds_to_its_document(api, method, path, mode):
+def test_every_operation_conforms_to_its_document(api, method, path, mode):
     operation = api[path][method]
     statuses = set()
 
@@ -68,7 +68,7 @@ def test_the_document_has_the_columns_of_the_model(client, frame):
     }  # fmt: skip
     statuses = set(found["paths"]["/predict"]["post"]["responses"])
     assert statuses == {"200", "400", "413", "415", "422", "503"}
-    example = found["components"]["schemas"]["Asked"]["example"]
+    example = found["components"]["schemas"]["PredictRequest"]["example"]
     assert client.post("/predict", example)[0] == 200
-    example = found["components"]["schemas"]["Compared"]["example"]
+    example = found["components"]["schemas"]["SubjectsRequest"]["example"]
     assert client.post("/subjects", example)[0] == 200

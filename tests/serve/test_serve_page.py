@@ -9,8 +9,9 @@ import pytest
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import load_pbc
 from cqrf.serve.app import make_app
-from cqrf.serve.served import prepare, read_data
-from support.browser import CONTRAST, READABLE
+from cqrf.serve.data_rows import read_data_rows
+from cqrf.serve.model_view import make_view
+from support.browser import CONTRAST, READABLE, assert_painted
 
 PHONE = {"width": 360, "height": 740}
 NAME = "<script>window.harmed = 1</script>"
@@ -27,8 +28,8 @@ def serve_pbc(start_server, n_estimators, **settings):
     forest.fit(table.X, table.y)
     forest.notes_ = {"time": "days", "source": "pbc.csv"}
     labels = [str(row) for row in range(1, len(table.y) + 1)]
-    data = read_data(forest, table.X, table.y, labels, "pbc.csv")
-    return start_server(make_app(prepare(forest, "pbc.cqrf", data)))
+    data = read_data_rows(forest, table.X, table.y, labels, "pbc.csv")
+    return start_server(make_app(make_view(forest, "pbc.cqrf", data)))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,8 @@ def hostile(start_server):
     forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, time)
     forest.notes_ = {"time": LABEL, "source": NAME, NAME: LABEL}
     labels = [LABEL, NAME, *(f"{'x' * 200} {i}" for i in range(78))]
-    data = read_data(forest, X, time, labels, LABEL)
-    with start_server(make_app(prepare(forest, NAME + "b" * 300, data))) as address:
+    data = read_data_rows(forest, X, time, labels, LABEL)
+    with start_server(make_app(make_view(forest, NAME + "b" * 300, data))) as address:
         yield address + "/"
 
 
@@ -256,7 +257,7 @@ def test_the_picture_stays_in_sight_and_in_its_place(browser, page):
     assert browser.run(f"{where}('curves').top") > 0
     browser.run("window.scrollTo(0, document.body.scrollHeight)")
     browser.settle()
-    assert browser.run(f"{where}('results').bottom <= {where}('speaking').top")
+    assert browser.run(f"{where}('results').bottom <= {where}('neighbours').top")
     look_at(browser, page, **PHONE)
     browser.run("window.scrollTo(0, 900)")
     browser.settle()
@@ -287,8 +288,8 @@ def test_the_link_restores_the_state(browser, page):
 @pytest.mark.parametrize(
     ("hash_", "said"),
     [
-        ("#rubbish!", "cut short"),
-        ("#eyJ2IjoxLCJtIjoi", "cut short"),
+        ("#rubbish!", "incomplete"),
+        ("#eyJ2IjoxLCJtIjoi", "incomplete"),
         ("#eyJ2Ijo5fQ", "another version"),
         ("#bnVsbA", "another version"),
         ("#eyJ2IjoxLCJtIjoieCJ9", "another model"),
@@ -310,7 +311,7 @@ def test_values_that_do_not_fit_the_columns_are_not_restored(browser, page):
         " kept.s[0][0] = {}; return '#' + btoa(JSON.stringify(kept)); })()"
     )
     look_at(browser, page + forged)
-    assert "cut short" in browser.run("message.textContent")
+    assert "incomplete" in browser.run("message.textContent")
 
 
 def test_it_starts_from_a_row_of_the_table(browser, page):
@@ -327,7 +328,7 @@ def test_it_starts_from_a_row_of_the_table(browser, page):
     note = browser.run("document.querySelector('.start .note').textContent")
     event, time = bool(table.y["event"][16]), table.y["time"][16]
     said = f"a training row: {'event at' if event else 'no event until'} {time:,.0f}"
-    assert note == f"{said}. The forest has seen it."
+    assert note == f"{said}. The forest was fitted to it."
     browser.run("location.reload()")
     look_at(browser, browser.run("location.href"))
     slide(browser, slider("bili"), 20)
@@ -364,10 +365,10 @@ def test_training_rows_are_listed_with_weight_time_and_outcome(browser, page):
 def test_without_the_table_no_row_is_on_the_page(browser, start_server):
     table = load_pbc(as_frame=True)
     forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(table.X, table.y)
-    with start_server(make_app(prepare(forest, "pbc.cqrf"))) as address:
+    with start_server(make_app(make_view(forest, "pbc.cqrf"))) as address:
         look_at(browser, address)
         assert browser.run("document.querySelectorAll('.neighbours, .start input').length") == 0
-        assert "--data" in browser.run("speakers.textContent")
+        assert "--data" in browser.run("document.getElementById('neighbour-lists').textContent")
         assert "--set bag_size=2" in browser.run("notes.textContent")
         assert browser.run("document.querySelectorAll('.fill-band').length") == 0
         assert browser.complaints() == []
@@ -416,7 +417,14 @@ def test_text_can_be_read_on_its_ground(browser, page, scheme):
         "#quantiles th",
         "#notes p",
     ]
-    selectors += [".head h3", ".head .quiet", ".gone", ".ends span", "#curves text", ".legend span"]
+    selectors += [
+        ".head h3",
+        ".head .quiet",
+        ".missing",
+        ".ends span",
+        "#curves text",
+        ".legend span",
+    ]
     selectors += [".sideA .badge", ".neighbours td", "button.plain", "select"]
     for selector in selectors:
         assert browser.run(CONTRAST % selector) >= READABLE, selector
@@ -426,7 +434,7 @@ def test_left_censoring_and_dates(browser, start_server, frame, target):
     y = censored(500.0 - np.minimum(target["time"], 499), target["event"])
     forest = CensoredQuantileForest(n_estimators=20, censoring="left", random_state=0)
     forest.fit(frame, y)
-    with start_server(make_app(prepare(forest, "m"))) as address:
+    with start_server(make_app(make_view(forest, "m"))) as address:
         look_at(browser, address)
         before = browser.run(CURVES)
         slide(browser, slider("age"), 30)
@@ -442,8 +450,8 @@ def test_left_censoring_and_dates(browser, start_server, frame, target):
         assert browser.complaints() == []
 
 
-def test_a_server_that_has_gone_is_said(browser, start_server, alone):
-    with start_server(make_app(alone)) as address:
+def test_a_server_that_has_gone_is_said(browser, start_server, lone_view):
+    with start_server(make_app(lone_view)) as address:
         look_at(browser, address)
     browser.run(
         "(s => { s.value = 30; s.dispatchEvent(new Event('input')); })"
@@ -451,3 +459,9 @@ def test_a_server_that_has_gone_is_said(browser, start_server, alone):
     )
     browser.wait("!message.hidden")
     assert "is it still running" in browser.run("message.textContent")
+
+
+def test_the_chart_is_painted(browser, page, tmp_path):
+    look_at(browser, page)
+    browser.photograph(tmp_path / "page.png")
+    assert_painted(browser, tmp_path / "page.png", "#curves svg", 1)

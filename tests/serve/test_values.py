@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf.serve.values import Kind, RefusedError, read_rows, read_value, show_value
+from cqrf.serve.values import Column, RequestError, read_rows, read_value, write_value
 
-NUMBER = Kind("age", "number")
-DATE = Kind("seen", "date")
-DURATION = Kind("stay", "duration")
-CATEGORY = Kind("colour", "category", ("blue", "red"))
+NUMBER = Column("age", "number")
+DATE = Column("seen", "date")
+DURATION = Column("stay", "duration")
+CATEGORY = Column("colour", "category", ("blue", "red"))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_itself(number):
     assert read_value(number, NUMBER) == number
-    assert show_value(number, NUMBER) == number
+    assert write_value(number, NUMBER) == number
 
 
 @given(st.datetimes(min_value=pd.Timestamp.min, max_value=pd.Timestamp.max))
@@ -27,22 +27,22 @@ def test_a_date_is_seconds_since_1970_as_pandas_has_them(moment):
     expected = pd.Timestamp(moment).value / 1e9
     read = read_value(moment.isoformat(), DATE)
     np.testing.assert_allclose(read, expected, rtol=1e-15, atol=1e-6)
-    assert abs(read_value(show_value(read, DATE), DATE) - read) < 1e-5
+    assert abs(read_value(write_value(read, DATE), DATE) - read) < 1e-5
 
 
 def test_kinds_have_their_forms():
     assert read_value("2020-01-02", DATE) == 1577923200.0
     assert read_value("2020-01-02T01:00:00+01:00", DATE) == 1577923200.0
-    assert show_value(1577923200.0, DATE) == "2020-01-02"
+    assert write_value(1577923200.0, DATE) == "2020-01-02"
     assert read_value(1.5, DURATION) == 129600.0
-    assert show_value(129600.0, DURATION) == 1.5
+    assert write_value(129600.0, DURATION) == 1.5
     assert read_value("red", CATEGORY) == 1.0
-    assert show_value(1.0, CATEGORY) == "red"
+    assert write_value(1.0, CATEGORY) == "red"
     assert read_value(True, NUMBER) == 1.0
     for kind in (NUMBER, DATE, DURATION, CATEGORY):
         assert math.isnan(read_value(None, kind))
-        assert show_value(math.nan, kind) is None
-    assert show_value(1e18, DATE) is None
+        assert write_value(math.nan, kind) is None
+    assert write_value(1e18, DATE) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_rows_name_the_row_and_the_column():
     kinds = [NUMBER, CATEGORY]
     np.testing.assert_array_equal(read_rows([good], kinds), [[1, 1]])
     bad = [good, {"age": "x", "shape": 1}]
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RequestError) as caught:
         read_rows(bad, kinds)
     found = {(p.row, p.column) for p in caught.value.problems}
     assert found == {(1, "shape"), (1, "age"), (1, "colour")}
@@ -80,7 +80,7 @@ def test_rows_name_the_row_and_the_column():
 
 
 def test_problems_are_not_listed_without_end():
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RequestError) as caught:
         read_rows([{"x" * 1000: 1}] * 1000, [NUMBER])
     assert len(caught.value.problems) == 20
     assert all(len(p.message) < 300 for p in caught.value.problems)

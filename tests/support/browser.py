@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 KEYS = {"Enter": 13, "Space": 32, "ArrowDown": 40, "ArrowRight": 39, "Tab": 9, "Escape": 27}
 TEXTS = {"Enter": "\r", "Space": " "}
 PATIENCE = 60.0  # seconds for an answer
@@ -209,6 +211,24 @@ class Browser:
         options = {"captureBeyondViewport": True, "clip": {**size, "scale": 1}} if full else {}
         found = self.call("Page.captureScreenshot", format="png", **options)
         Path(path).write_bytes(base64.b64decode(found["data"]))
+
+
+def assert_painted(browser, picture, selector, n_elements):
+    """Check that a picture of the whole page has a drawing where each of the elements is."""
+    from matplotlib.image import imread
+
+    pixels = np.rint(255 * imread(picture)[..., :3]).astype(int)
+    boxes = browser.run(
+        f"[...document.querySelectorAll({selector!r})].map(e => e.getBoundingClientRect())"
+        ".map(({x, y, width, height}) => [x + scrollX, y + scrollY, width, height])"
+    )
+    assert len(boxes) == n_elements
+    for x, y, width, height in np.rint(boxes).astype(int).tolist():
+        inside = pixels[y : y + height, x : x + width].reshape(-1, 3)
+        colours, counts = np.unique(inside, axis=0, return_counts=True)
+        # Lines and text on a background: many colours, and no element that is empty or all ink.
+        assert len(colours) > 10, (selector, x, y)
+        assert 0.3 < counts.max() / counts.sum() < 0.995, (selector, x, y)
 
 
 def _away(fd):

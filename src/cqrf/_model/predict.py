@@ -311,12 +311,12 @@ class QuantileIntervals(ArrayReader):
         before = np.nextafter(values, oriented(-np.inf, censoring))
         errors = survival_errors(chunk, np.hstack([values, before]))
         errors = errors.reshape(len(values), 2, len(levels)).max(axis=1)
+        middle = np.broadcast_to(1.0 - levels, values.shape)
+        lower, upper = survival_interval(middle, self.width * errors, censoring)
         ends = np.empty((*values.shape, 2))
-        for k, level in enumerate(levels):
-            middle = np.full(len(values), 1.0 - level)
-            lower, upper = survival_interval(middle, self.width * errors[:, k], censoring)
-            ends[:, k, 0] = np.minimum(chunk.survival.first_at_most(upper), values[:, k])
-            ends[:, k, 1] = np.maximum(chunk.survival.first_at_most(lower), values[:, k])
+        for k in range(len(levels)):
+            ends[:, k, 0] = np.minimum(chunk.survival.first_at_most(upper[:, k]), values[:, k])
+            ends[:, k, 1] = np.maximum(chunk.survival.first_at_most(lower[:, k]), values[:, k])
         return ends
 
 
@@ -326,8 +326,8 @@ class WeightRows(Reader[sparse.csr_array, sparse.csr_array]):
     def read(self, chunk: Chunk) -> sparse.csr_array:
         """A sparse array of shape (n_queries, n_train)."""
         weights, order = chunk.weights, chunk.model.order
-        rows = sparse.csr_array(
-            (weights.values, order[weights.ranks], weights.offsets),
+        rows = sparse.csr_array(  # a copy: sorting is in place, and other readers read the weights
+            (weights.values.copy(), order[weights.ranks], weights.offsets),
             shape=(chunk.n_queries, len(order)),
         )
         rows.sort_indices()

@@ -33,6 +33,8 @@ from cqrf._runtime.arguments import read_fraction
 from cqrf._runtime.compiling import allocating_kernel, kernel
 from cqrf._survival.curves import RankedTarget
 
+MAX_BLOCK = 32  # times that are handled at once, as vectors; more would not stay in the cache
+
 
 class BagVariances(NamedTuple):
     """Variance of the bags' means, and of the noise in them; (n_queries, n_times) each."""
@@ -101,45 +103,105 @@ def remove_noise(
     return np.where(error > 0, difference + correction, 0.0)
 
 
-@allocating_kernel
-def write_influence(ranks, weights, time, event, at, influence):
-    """Write dS(at) / dw_i of every row of weights.
+class CurvePath(NamedTuple):
+    """The product-limit curve of one row of weights, row by row in time order."""
 
-    ranks : (n,) int32, ascending; weights : (n,) float64
-    time : float64 by rank; event : bool by rank; at : float64
-    influence : float64 by rank, written at ``ranks``
+    own: NDArray[np.float64]
+    """(n,): xi_i / S(t) for any t from the time of row i on."""
+    later: NDArray[np.float64]
+    """(n + 1,): xi_i / S(t) of the rows after t, by the number of rows up to t."""
+    survival: NDArray[np.float64]
+    """(n + 1,): S(t) by the number of rows up to t."""
+
+
+@allocating_kernel
+def follow_curve(ranks, weights, event):
+    """The path of the curve.
+
+    ranks : (n,) int32, ascending; weights : (n,) float64; event : bool by rank
     """
     n = ranks.shape[0]
     at_risk = np.empty(n + 1)
     at_risk[n] = 0.0
     for i in range(n - 1, -1, -1):
         at_risk[i] = at_risk[i + 1] + weights[i]
-    survival, so_far = 1.0, 0.0
+    own, later, survival = np.empty(n), np.empty(n + 1), np.empty(n + 1)
+    later[0], survival[0] = 0.0, 1.0
     for i in range(n):
-        rank = ranks[i]
-        own = so_far
-        if event[rank] and time[rank] <= at:
-            survival *= at_risk[i + 1] / at_risk[i]
-            own -= 1.0 / at_risk[i]
+        own[i], later[i + 1], survival[i + 1] = later[i], later[i], survival[i]
+        if event[ranks[i]]:
+            survival[i + 1] *= at_risk[i + 1] / at_risk[i]
+            own[i] -= 1.0 / at_risk[i]
             if i + 1 < n:
-                so_far += 1.0 / at_risk[i + 1] - 1.0 / at_risk[i]
-        influence[rank] = own
-    for i in range(n):
-        influence[ranks[i]] *= survival
+                later[i + 1] += 1.0 / at_risk[i + 1] - 1.0 / at_risk[i]
+    return CurvePath(own, later, survival)
 
 
 @kernel
-def mean_over_leaf(rows, sample_weight, influence):
-    """Mean of the influence over the rows of a leaf, weighted by their sample weights.
+def write_influence(ranks, path, time, at, influence):
+    """Write xi_i = dS(at) / dw_i of every row of weights, one column for each time.
 
-    rows : (n,) int32 ranks; sample_weight : floats by rank, or None; influence : float64 by rank
+    ranks : (n,) int32, ascending; path : CurvePath of the row; time : float64 by rank
+    at : (n_times,) float64; influence : (n_train, width) float64, written at ``ranks``
     """
-    total, mass = 0.0, 0.0
+    n = ranks.shape[0]
+    for j in range(at.shape[0]):
+        first, last = 0, n  # the number of rows up to at[j], by bisection
+        while first < last:
+            middle = (first + last) // 2
+            if time[ranks[middle]] <= at[j]:
+                first = middle + 1
+            else:
+                last = middle
+        survival = path.survival[first]
+        later = path.later[first] * survival
+        for i in range(first):
+            influence[ranks[i], j] = path.own[i] * survival
+        for i in range(first, n):
+            influence[ranks[i], j] = later
+
+
+@kernel
+def mean_over_leaf(rows, sample_weight, influence, mean):
+    """Write the mean of each column of the influence over the rows of a leaf.
+
+    rows : (n,) int32 ranks; sample_weight : floats by rank, or None
+    influence : (n_train, width) float64; mean : (width,) float64, written
+    """
+    mass = 0.0
+    for j in range(mean.shape[0]):
+        mean[j] = 0.0
     for i in range(rows.shape[0]):
         weight = 1.0 if sample_weight is None else np.float64(sample_weight[rows[i]])
-        total += weight * influence[rows[i]]
+        of_row = influence[rows[i]]
+        for j in range(mean.shape[0]):
+            mean[j] += weight * of_row[j]
         mass += weight
-    return total / mass
+    for j in range(mean.shape[0]):
+        mean[j] /= mass
+
+
+@kernel
+def add_bag(moves, mean, n_bags, between, within):
+    """Add the terms of one bag to the variances.
+
+    moves : (bag_size, width) float64, psi of each tree; mean : (width,) float64, written
+    between, within : (width,) float64, added to
+    """
+    bag_size = moves.shape[0]
+    for j in range(mean.shape[0]):
+        mean[j] = 0.0
+    for b in range(bag_size):
+        move = moves[b]
+        for j in range(mean.shape[0]):
+            mean[j] += move[j] / bag_size
+    for j in range(mean.shape[0]):
+        between[j] += mean[j] * mean[j] / n_bags
+    for b in range(bag_size):
+        move = moves[b]
+        for j in range(mean.shape[0]):
+            distance = move[j] - mean[j]
+            within[j] += distance * distance / (n_bags * bag_size * (bag_size - 1))
 
 
 @allocating_kernel
@@ -148,25 +210,33 @@ def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size):
 
     leaves : Leaves of (n_queries, n_trees); leaf_rows : int32; weights : Weights of n_queries rows
     target : RankedTarget; at : (n_queries, n_times) float64; bag_size : int
+
+    Times are taken in blocks, so that loops over them become vector instructions. Blocks do not
+    change the order in which the terms of one time are added.
     """
     starts, sizes, offsets = leaves.starts, leaves.sizes, weights.offsets
-    n_bags = starts.shape[1] // bag_size
-    between, within = np.zeros(at.shape), np.zeros(at.shape)
-    influence, moves = np.zeros(target.time.shape[0]), np.empty(bag_size)
-    for q in range(at.shape[0]):
+    n_bags, (n_queries, n_times) = starts.shape[1] // bag_size, at.shape
+    n_blocks = max(1, -(-n_times // MAX_BLOCK))
+    width = -(-n_times // n_blocks)
+    shape = (n_queries, n_blocks, width)
+    between, within = np.zeros(shape), np.zeros(shape)
+    influence, mean = np.zeros((target.time.shape[0], width)), np.empty(width)
+    moves = np.empty((bag_size, width))
+    for q in range(n_queries):
         row = slice(offsets[q], offsets[q + 1])
-        ranks, row_weights = weights.ranks[row], weights.values[row]
-        for k in range(at.shape[1]):
-            write_influence(ranks, row_weights, target.time, target.event, at[q, k], influence)
+        ranks = weights.ranks[row]
+        path = follow_curve(ranks, weights.values[row], target.event)
+        for block in range(n_blocks):
+            times = at[q, block * width : (block + 1) * width]
+            write_influence(ranks, path, target.time, times, influence)
             for bag in range(n_bags):
-                mean = 0.0
                 for b in range(bag_size):
-                    t = bag * bag_size + b
-                    rows = leaf_rows[starts[q, t] : starts[q, t] + sizes[q, t]]
-                    moves[b] = mean_over_leaf(rows, target.weight, influence)
-                    mean += moves[b] / bag_size
-                between[q, k] += mean * mean / n_bags
-                for b in range(bag_size):
-                    distance = moves[b] - mean
-                    within[q, k] += distance * distance / (n_bags * bag_size * (bag_size - 1))
-    return between, within
+                    start, size = starts[q, bag * bag_size + b], sizes[q, bag * bag_size + b]
+                    rows = leaf_rows[start : start + size]
+                    mean_over_leaf(rows, target.weight, influence, moves[b])
+                add_bag(moves, mean, n_bags, between[q, block], within[q, block])
+    n_columns = n_blocks * width
+    return (
+        between.reshape(n_queries, n_columns)[:, :n_times].copy(),
+        within.reshape(n_queries, n_columns)[:, :n_times].copy(),
+    )

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line, or name the packages that are missing."""
     try:
         import rich  # noqa: F401
 

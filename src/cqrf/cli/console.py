@@ -1,4 +1,4 @@
-"""What commands say, and how they end."""
+"""Messages, errors and exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import typer
 
-WRONG = 2  # bad arguments, data or files
-STOPPED = 130  # Ctrl-C
+ERROR_CODE = 2  # bad arguments, data or files
+INTERRUPT_CODE = 130  # Ctrl-C
 EXTRAS = {
     "pyarrow": "cli",
     "narwhals": "cli",
@@ -24,30 +24,30 @@ EXTRAS = {
 }
 
 
-def say(text: str) -> None:
-    """A line for whoever watches; results go to standard output."""
+def print_message(text: str) -> None:
+    """Print a line to standard error; results go to standard output."""
     print(text, file=sys.stderr, flush=True)
 
 
 def fail(message: str) -> NoReturn:
-    """Say what is wrong, on one line, and end."""
-    say(f"cqrf: {' '.join(str(message).split())}")
-    raise typer.Exit(WRONG)
+    """Print an error on one line and exit."""
+    print_message(f"cqrf: {' '.join(str(message).split())}")
+    raise typer.Exit(ERROR_CODE)
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
-    """Turn what can go wrong with data and files into one line and an exit code."""
-    warnings.showwarning = lambda message, *_, **__: say(f"Note    {message}")
+def exit_on_error() -> Iterator[None]:
+    """Turn errors of data and files into one line and an exit code."""
+    warnings.showwarning = lambda message, *_, **__: print_message(f"Note    {message}")
     try:
         yield
     except BrokenPipeError:
-        # Whoever read our output has gone: nothing is wrong, and nobody is there to be told.
+        # The reader of our output has closed the pipe, as head does: that is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
-        say("cqrf: stopped")
-        raise typer.Exit(STOPPED) from None
+        print_message("cqrf: stopped")
+        raise typer.Exit(INTERRUPT_CODE) from None
     except OSError as error:
         fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
     except (ValueError, MemoryError) as error:
@@ -58,15 +58,15 @@ def plainly() -> Iterator[None]:
         fail(f"this needs {error.name}: pip install 'cqrf[{EXTRAS[error.name]}]'")
 
 
-def print_json(facts: Any) -> None:
-    """Print facts for a program; what is not finite becomes null."""
-    print(json.dumps(_finite(facts), indent=2, ensure_ascii=False))
+def print_json(content: Any) -> None:
+    """Print JSON; NaN and infinity become null."""
+    print(json.dumps(_finite(content), indent=2, ensure_ascii=False))
 
 
 def check_output(
     path: Path | None, force: bool, *inputs: str | None, suffixes: tuple[str, ...] = ()
 ) -> None:
-    """Refuse, before any work is done, to replace a file, and ever to replace an input."""
+    """Exit, before any work is done, if the output would replace an input or another file."""
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
@@ -74,7 +74,7 @@ def check_output(
     for source in inputs:
         both = source is not None and os.path.exists(source) and path.exists()
         if both and os.path.samefile(str(source), path):
-            fail(f"{path} is read by this command: give another name to write to.")
+            fail(f"{path} is an input of this command: give another name to write to.")
     if path.is_dir():
         fail(f"{path} is a folder: give the name of a file.")
     if not path.parent.is_dir():
@@ -83,28 +83,28 @@ def check_output(
         fail(f"{path} exists; --force replaces it.")
 
 
-def is_watched() -> bool:
-    """Whether somebody sees a progress bar."""
+def is_terminal() -> bool:
+    """Whether standard error is a terminal, which can show a progress bar."""
     return sys.stderr.isatty()
 
 
-def size_in_words(n_bytes: float) -> str:
+def format_size(n_bytes: float) -> str:
     """Size of a file."""
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} kB"
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits that count."""
+def format_plain(value: float, digits: int = 4) -> str:
+    """A number with significant digits, without separators, so that it can be copied."""
     return f"{value:.{digits}g}"
 
 
-def _finite(facts: Any) -> Any:
-    if isinstance(facts, dict):
-        return {str(name): _finite(value) for name, value in facts.items()}
-    if isinstance(facts, list | tuple):
-        return [_finite(value) for value in facts]
-    if hasattr(facts, "item"):
-        return _finite(facts.item())
-    if isinstance(facts, float) and not abs(facts) < float("inf"):
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {str(name): _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    if hasattr(content, "item"):
+        return _finite(content.item())
+    if isinstance(content, float) and not abs(content) < float("inf"):
         return None
-    return facts
+    return content

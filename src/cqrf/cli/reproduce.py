@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from cqrf.cli.console import STOPPED, fail
+from cqrf.cli.console import INTERRUPT_CODE, fail
 
 
 def list_experiments() -> None:
@@ -21,7 +21,7 @@ def list_experiments() -> None:
     for heading in ("experiment", "what it shows", "in the paper"):
         table.add_column(heading, no_wrap=heading == "experiment")
     for entry in CATALOG:
-        table.add_row(entry.name, entry.title, entry.section or "beyond it")
+        table.add_row(entry.name, entry.title, entry.section or "not in it")
     console = Console()
     console.print(table, highlight=False)
     console.print("\nRun some or all of them:  cqrf reproduce all --out results", highlight=False)
@@ -30,10 +30,10 @@ def list_experiments() -> None:
 def run_experiments(
     names: list[str], out: Path, *, quick: bool, with_peers: bool, n_jobs: int
 ) -> None:
-    """Run what is missing, draw, and write the page."""
+    """Run the experiments whose results are missing, draw figures, and write the summary."""
     console = Console(stderr=True)
     if n_jobs == 0:
-        fail("--jobs must be a number of threads, or -1 for one for each core; found 0")
+        fail("--jobs must be a number of threads, or -1 for all cores; found 0")
     if find_spec("matplotlib") is None:
         fail("figures need matplotlib: pip install 'cqrf[plots]'")
     import matplotlib as mpl
@@ -71,8 +71,8 @@ def run_experiments(
             progress.update(task, description="done")
         n_held, n_claims = write_page(folder)
     except KeyboardInterrupt:
-        console.print("stopped; the same command goes on from here")
-        raise typer.Exit(STOPPED) from None
+        console.print("stopped; the same command continues from here")
+        raise typer.Exit(INTERRUPT_CODE) from None
     except OSError as error:
         fail(f"{error.filename or out}: {error.strerror or error}")
     print(f"{n_held} of {n_claims} claims hold: {out / 'README.md'}")

@@ -1,4 +1,4 @@
-"""Roles of columns: which is the time, which says that the event was seen, which are features."""
+"""Roles of columns: time, event, entry, weight, groups and features."""
 
 from __future__ import annotations
 
@@ -9,24 +9,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cqrf import CensoredQuantileForest
 from cqrf._input.target import censored
 from cqrf.cli.tables import (
+    as_known,
     as_text,
+    describe_no_number,
     has_commas,
     holds_labels,
     is_string,
-    name_some,
-    say_no_number,
+    list_names,
+    name_labels,
+    read_whole,
 )
 
-# Roles that a model file keeps, so that later commands need not be told again.
-KEPT = ("time", "event", "event_value", "entry")
-MOST_STATUSES = 20  # different values of a column that says what became of a row
-NAMELESS = ("", "__index_level_0__")  # what pandas writes before row labels without a name
+MAX_STATUSES = 20  # distinct values of an event column
+NAMELESS = ("", "__index_level_0__")  # names that pandas gives to row labels without a name
+
+
+class GivenRoles(NamedTuple):
+    """Roles as given on the command line; None: as the model file has them."""
+
+    time: str | None = None
+    event: str | None = None
+    event_value: str | None = None
+    entry: str | None = None
 
 
 class Roles(NamedTuple):
-    """Names of the columns that are no features, and of features that are categories."""
+    """Names of the columns that are not features, and of features that are categories."""
 
     time: str
     event: str | None = None
@@ -37,28 +48,33 @@ class Roles(NamedTuple):
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     may_lack_events: bool = False
-    """Whether no row need have the event's value, which is known to be right."""
+    """Whether a table without any event is allowed: the event's value is from the model file."""
 
     @classmethod
-    def from_notes(cls, notes: dict[str, str], **given: str | None) -> Roles:
-        """Roles as a model was fitted with, unless others are given."""
-        kept = dict(notes)
-        if given.get("event") not in (None, notes.get("event")):
-            kept.pop("event_value", None)  # is one of the other column
-        time, event, event_value, entry = (given.get(name) or kept.get(name) for name in KEPT)
+    def from_notes(cls, notes: dict[str, str], given: GivenRoles) -> Roles:
+        """Roles as the model file has them, unless others are given."""
+        event_value = given.event_value
+        if event_value is None and given.event in (None, notes.get("event")):
+            event_value = notes.get("event_value")
+        time = given.time or notes.get("time")
         if not time:
             raise ValueError(
-                "the model does not tell which column is the time: say --time, and --event."
+                "the model file does not name the column of the time: give --time, and --event."
             )
-        is_known = given.get("event_value") is None
-        return cls(time, event, event_value, entry, may_lack_events=is_known)
+        return cls(
+            time=time,
+            event=given.event or notes.get("event"),
+            event_value=event_value,
+            entry=given.entry or notes.get("entry"),
+            may_lack_events=given.event_value is None,
+        )
 
     def as_notes(self) -> dict[str, str]:
-        """What a model file keeps of them."""
-        return {name: value for name in KEPT if (value := getattr(self, name))}
+        """Roles that a model file keeps, so that later commands need not repeat them."""
+        return {name: value for name in GivenRoles._fields if (value := getattr(self, name))}
 
 
-class Learning(NamedTuple):
+class TrainingTable(NamedTuple):
     """A table as ``fit`` takes it."""
 
     X: pa.Table
@@ -68,19 +84,56 @@ class Learning(NamedTuple):
     has_nameless: bool
 
 
-def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
+class LabelledTable(NamedTuple):
+    """Features that a model needs, the target, and ids if an id column was given."""
+
+    X: pa.Table
+    y: NDArray[np.void]
+    ids: list[str | None] | None
+
+
+def read_labelled_table(
+    forest: CensoredQuantileForest,
+    model: str,
+    path: str,
+    given: GivenRoles,
+    id_column: str | None = None,
+) -> LabelledTable:
+    """Read the features, the target and the ids of a file, as a model needs them."""
+    names, columns = require_names(forest, model), forest.model_.columns
+    table = read_whole(path, (*name_labels(names, columns), id_column))
+    X = as_known(table, names, columns, path)
+    ids = None if id_column is None else read_ids(table, id_column, path)
+    roles = Roles.from_notes(forest.notes_, given)
+    return LabelledTable(X, read_target_columns(table, roles, path), ids)
+
+
+def require_names(forest: CensoredQuantileForest, model: str) -> list[str]:
+    """Names of the model's columns; raises an error if it has none."""
+    names = getattr(forest, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(
+            f"{model} was fitted to an array without column names; fit it to a frame, or with "
+            "cqrf fit."
+        )
+    return [str(name) for name in names]
+
+
+def read_ids(table: pa.Table, name: str, path: str) -> list[str | None]:
+    """Labels of the rows from a column."""
+    return as_text(_column(table, name, path)).to_pylist()
+
+
+def split_table(table: pa.Table, roles: Roles, path: str) -> TrainingTable:
     """Features, target, weights and groups of a table."""
     taken = [roles.time, roles.event, roles.entry, roles.weight, roles.groups]
     named = [*filter(None, taken), *roles.ignore, *roles.categories]
     for name in named:
-        if name not in table.column_names:
-            raise ValueError(
-                f"{path} has no column {name!r}; it has {name_some(table.column_names)}."
-            )
+        _column(table, name, path)
     others = (*filter(None, taken), *roles.ignore, *NAMELESS)
     features = [name for name in table.column_names if name not in others]
     if not features:
-        raise ValueError(f"{path} has no column left to predict from.")
+        raise ValueError(f"{path} has no column left for features.")
     X = table.select(features)
     for at, name in enumerate(features):
         if name in roles.categories or holds_labels(table.column(name)):
@@ -88,11 +141,11 @@ def split_table(table: pa.Table, roles: Roles, path: str) -> Learning:
     weight = None if roles.weight is None else _numbers(table, roles.weight, path)
     groups = None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy()
     has_nameless = any(name in NAMELESS for name in table.column_names)
-    return Learning(X, read_target_columns(table, roles, path), weight, groups, has_nameless)
+    return TrainingTable(X, read_target_columns(table, roles, path), weight, groups, has_nameless)
 
 
 def read_target_columns(table: pa.Table, roles: Roles, path: str) -> NDArray[np.void]:
-    """The target; every row must have its time and status."""
+    """The target; every row must have a time and a status."""
     time = _numbers(table, roles.time, path)
     event = np.ones(len(time), bool) if roles.event is None else _events(table, roles, path)
     entry = None
@@ -111,24 +164,24 @@ def _events(table: pa.Table, roles: Roles, path: str) -> NDArray[np.bool_]:
         if not matching and not roles.may_lack_events:
             raise ValueError(
                 f"{path}: column {roles.event!r} never has the value {roles.event_value!r}; it "
-                f"has {name_some(values)}."
+                f"has {list_names(values)}."
             )
         return pc.is_in(labels, pa.array(matching, pa.string())).to_numpy().astype(bool)
-    if len(values) > MOST_STATUSES and roles.event_value is None:
+    if len(values) > MAX_STATUSES and roles.event_value is None:
         raise ValueError(
             f"{path}: column {roles.event!r} has {len(values)} different values, such as "
-            f"{name_some(values[:3])}: it does not look like a status."
+            f"{list_names(values[:3])}: it does not look like a status."
         )
     if not {_canonical(value) for value in values} <= {0.0, 1.0}:
         raise ValueError(
-            f"{path}: column {roles.event!r} has the values {name_some(values)}; say which one "
-            f"means that the event was seen, as in --event-value {values[-1]}."
+            f"{path}: column {roles.event!r} has the values {list_names(values)}; say which one "
+            f"means an observed event, as in --event-value {values[-1]}."
         )
     return np.array([_canonical(value) == 1.0 for value in labels.to_pylist()])
 
 
 def _canonical(value: str) -> float | str:
-    """A label by which 2, 2.0 and '2' are one, and true is 1."""
+    """A key under which 2, 2.0 and '2' are equal, and true is 1."""
     text = value.strip()
     try:
         return float({"true": "1", "false": "0"}.get(text.lower(), text))
@@ -145,15 +198,15 @@ def _numbers(
     try:
         return column.cast(pa.float64()).to_numpy()
     except pa.ArrowException:
-        said = f"is {column.type}"
+        problem = f"is {column.type}"
         if is_string(column):
-            said = say_no_number(column, has_commas(table))
-        raise ValueError(f"{path}: column {name!r} {said}: it must hold numbers.") from None
+            problem = describe_no_number(column, has_commas(table))
+        raise ValueError(f"{path}: column {name!r} {problem}: it must hold numbers.") from None
 
 
 def _column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
     if name not in table.column_names:
-        raise ValueError(f"{path} has no column {name!r}; it has {name_some(table.column_names)}.")
+        raise ValueError(f"{path} has no column {name!r}; it has {list_names(table.column_names)}.")
     return table.column(name)
 
 

@@ -1,9 +1,9 @@
 """Tables from files: CSV and TSV (also gzipped), Parquet, Feather; whole or in pieces.
 
-Text files tell no types. A column is numbers if every value is one, else true and false, else
-dates, else text, unless it is known to hold labels; ``predict`` reads each column as the model
-knows it. Between semicolons a number may have a decimal comma. Parquet and Feather files keep the
-types they have.
+Text files have no types. A column is numbers if every value is a number, or true or false; else
+dates; else text. Columns that are known to hold labels stay text, and ``predict`` reads each
+column as the model has it. If the delimiter is a semicolon, a number may have a decimal comma.
+Parquet and Feather files keep their types.
 """
 
 from __future__ import annotations
@@ -31,34 +31,39 @@ STDIN = "-"
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A")
 TRUTHS = {"true": 1.0, "false": 0.0}
 DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
-# Of a table whose numbers may have a decimal comma.
+# Schema metadata of a table whose numbers may have a decimal comma.
 WITH_COMMAS = {b"decimal": b","}
 NUMBER_WITH_COMMA = r"^([+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?)$"
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
-PIECE_BYTES = 1 << 20  # of text, read at a time
-FIELD_BYTES = 100  # that a value may have where rows are wider than a piece
+PIECE_BYTES = 1 << 20  # of text that is read at once
+FIELD_BYTES = 100  # per value, for rows that are longer than a piece
 PIECE_ROWS = 20_000
 
 
 def describe_formats() -> str:
-    """The names a file may have."""
+    """Suffixes that a file may have."""
     return ", ".join((*DELIMITERS, *PARQUET, *FEATHER))
 
 
+def name_source(path: str) -> str:
+    """Name of a table for notes and titles."""
+    return "standard input" if path == STDIN else Path(path).name
+
+
 def suffix_of(path: str) -> str:
-    """Ending of a name that says what is in the file, without that of a compression."""
+    """Suffix that tells the format, without that of a compression."""
     name = Path(path).name.lower()
     return Path(name.removesuffix(".gz")).suffix
 
 
 def is_text(path: str) -> bool:
-    """Whether a file holds text, from which types have to be found."""
+    """Whether a file is a text file, whose types have to be inferred."""
     return path == STDIN or suffix_of(path) in DELIMITERS
 
 
 def read_whole(path: str, labels: Collection[str | None] = ()) -> pa.Table:
-    """All rows of a file, with the types they show; columns of labels stay text."""
+    """All rows of a file; types of a text file are inferred, but columns of labels stay text."""
     table = pa.concat_tables(_raw_pieces(path))
     if is_text(path):
         commas = has_commas(table)
@@ -73,23 +78,23 @@ def read_whole(path: str, labels: Collection[str | None] = ()) -> pa.Table:
 
 
 def read_pieces(path: str) -> Generator[pa.Table, None, None]:
-    """The rows of a file, some thousands at a time; text stays text."""
+    """The rows of a file, some thousand at a time; columns of a text file stay text."""
     return _raw_pieces(path)
 
 
 def name_labels(names: list[str], columns: Columns) -> list[str]:
-    """Those of a model's columns that hold labels."""
+    """Columns of a model that hold labels."""
     return [name for name, kind in zip(names, columns.kinds, strict=True) if kind == CATEGORY]
 
 
 def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> pa.Table:
-    """The columns a model needs, in its order, each as what the model knows it to be."""
+    """The columns of a model, in its order, with the types that the model has."""
     there = set(table.column_names)
     missing = [name for name in names if name not in there]
     if missing:
         raise ValueError(
-            f"{path} lacks {_count(missing, 'column')} of the model: {name_some(missing)}; it has "
-            f"{name_some(table.column_names)}."
+            f"{path} lacks {_count(missing, 'column')} of the model: {list_names(missing)}; it has "
+            f"{list_names(table.column_names)}."
         )
     read, commas = {}, has_commas(table)
     for name, kind, levels in zip(names, columns.kinds, columns.levels, strict=True):
@@ -99,8 +104,11 @@ def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> 
         elif is_string(column) and kind in (NUMBER, DATE):
             values = _as_numbers(commas, column) if kind == NUMBER else _as_dates(column)
             if values is None:
-                said = say_no_number(column, commas) if kind == NUMBER else say_no_date(column)
-                raise ValueError(f"{path}: column {name!r} {said}.")
+                is_number = kind == NUMBER
+                problem = (
+                    describe_no_number(column, commas) if is_number else describe_no_date(column)
+                )
+                raise ValueError(f"{path}: column {name!r} {problem}.")
             column = values
         read[name] = column
     return pa.table(read)
@@ -117,9 +125,9 @@ def holds_labels(column: pa.ChunkedArray) -> bool:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Labels of a column, however a file writes them.
+    """Labels of a column, the same for every file format.
 
-    A whole number has no decimal point, truth is as Python writes it, and an empty label is none.
+    Whole numbers have no decimal point, booleans are True and False, empty labels are missing.
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -136,7 +144,7 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _as_labels(column: pa.ChunkedArray, levels: Collection[str]) -> pa.ChunkedArray:
-    """Labels as the model has them; one that it lacks as written, the way ``fit`` reads it."""
+    """Labels as the model has them; those that it does not have as ``fit`` reads them."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     codes = column.combine_chunks().dictionary_encode()
@@ -148,7 +156,7 @@ def _as_labels(column: pa.ChunkedArray, levels: Collection[str]) -> pa.ChunkedAr
 
 def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
     suffix = suffix_of(path)
-    with _said_plainly(path):
+    with _naming_the_file(path):
         if is_text(path):
             yield from _pieces_of_text(path, DELIMITERS.get(suffix))
         elif suffix in PARQUET:
@@ -173,7 +181,7 @@ def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
 
 
 def _without_nan(table: pa.Table) -> pa.Table:
-    """A number that is none is missing, whoever wrote the file."""
+    """Make NaN missing, as every other writer of files has it."""
     for at, column in enumerate(table.columns):
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
             column = pc.if_else(pc.is_nan(column), None, column)
@@ -214,7 +222,7 @@ def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
             if "Empty CSV" in str(error):
                 return
             raise
-        with reader:  # closed even if nobody reads to the end: it has threads of its own
+        with reader:  # close it even if it is not read to the end: it has threads
             for batch in reader:
                 yield pa.Table.from_batches([batch]).replace_schema_metadata(noted)
 
@@ -234,7 +242,7 @@ def _check_names(names: list[str], path: str) -> None:
     if "" in twice:
         raise ValueError(f"{path} has {names.count('')} columns without a name: name them.")
     if twice:
-        raise ValueError(f"{path} has more than one column of the name {name_some(twice)}.")
+        raise ValueError(f"{path} has more than one column of the name {list_names(twice)}.")
 
 
 def has_commas(table: pa.Table) -> bool:
@@ -243,7 +251,7 @@ def has_commas(table: pa.Table) -> bool:
 
 
 def _infer(column: pa.ChunkedArray, commas: bool) -> pa.ChunkedArray:
-    """A column of text as what all of its values are."""
+    """A column of text as numbers or dates, if all of its values are."""
     for read in (partial(_as_numbers, commas), _as_dates):
         values = read(column)
         if values is not None:
@@ -254,7 +262,8 @@ def _infer(column: pa.ChunkedArray, commas: bool) -> pa.ChunkedArray:
 def _as_numbers(commas: bool, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Numbers, 1 and 0 for true and false; None if some value is neither.
 
-    Or if some have a decimal point and some a comma: one of the two stands for thousands.
+    Also None if some numbers have a decimal point and some a comma: one of them may separate
+    thousands.
     """
     trimmed = _trim(column)
     if commas and pc.any(pc.match_substring_regex(trimmed, NUMBER_WITH_COMMA)).as_py():
@@ -272,7 +281,7 @@ def _as_numbers(commas: bool, column: pa.ChunkedArray) -> pa.ChunkedArray | None
 
 
 def _trim(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values without the space around them; what then stands for a missing one is missing."""
+    """Values without the space around them, None where they then are a word for missing."""
     trimmed = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_in(trimmed, pa.array(NULLS)), None, trimmed)
 
@@ -284,8 +293,8 @@ def _as_dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
-def say_no_number(column: pa.ChunkedArray, commas: bool) -> str:
-    """Why a column of text is not one of numbers."""
+def describe_no_number(column: pa.ChunkedArray, commas: bool) -> str:
+    """Why a column of text does not hold numbers."""
     shown = _first_refused(column, partial(_as_numbers, commas))
     if shown is not None:
         return f"holds {shown}, which is not a number"
@@ -294,8 +303,8 @@ def say_no_number(column: pa.ChunkedArray, commas: bool) -> str:
     return "mixes numbers with true and false"
 
 
-def say_no_date(column: pa.ChunkedArray) -> str:
-    """Why a column of text is not one of dates."""
+def describe_no_date(column: pa.ChunkedArray) -> str:
+    """Why a column of text does not hold dates."""
     return f"holds {_first_refused(column, _as_dates)}, which is not a date"
 
 
@@ -309,8 +318,8 @@ def _first_refused(
 
 
 @contextmanager
-def _said_plainly(path: str) -> Iterator[None]:
-    """Turn what the readers raise into one line that names the file."""
+def _naming_the_file(path: str) -> Iterator[None]:
+    """Turn errors of the readers into one line that names the file."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -320,8 +329,8 @@ def _said_plainly(path: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read: {lines[0]}") from None
 
 
-def name_some(names: list[str]) -> str:
-    """A few names, quoted."""
+def list_names(names: list[str]) -> str:
+    """The first names, quoted."""
     shown = ", ".join(repr(name) for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
 

@@ -1,8 +1,9 @@
-"""The report: a fitted forest and a table as one page that any browser opens.
+"""The report: a fitted forest and a table as one HTML page.
 
-``subject.py`` settles what is judged, ``data.py``, ``quality.py``, ``features.py`` and ``rows.py``
-each turn it into the plain numbers and sentences of a section, ``facts.py`` joins them, and
-``page.py`` puts them into ``page.html``. The page loads nothing: its scripts draw from the facts.
+``predictions.py`` reads the table and predicts for its rows, out of bag if it is the training
+table. ``data.py``, ``evaluation.py``, ``calibration.py``, ``features.py`` and ``rows.py`` each
+turn that into the numbers and sentences of a section, ``content.py`` joins them, and ``page.py``
+puts them into ``assets/report.html``. The page loads nothing; its scripts draw from the content.
 """
 
 from __future__ import annotations
@@ -29,31 +30,32 @@ def write_report(
     source: str | None = None,
     max_rows: int = 500,
 ) -> Path:
-    """Write the report of a forest on a table: one HTML file, whole or not at all.
+    """Write the report of a forest on a table as one HTML file.
 
-    The file holds times, predictions and ids of the rows it shows: keep it as you keep these.
+    The file holds times, predictions and ids of rows: it is as confidential as the table. If
+    writing fails, a file that was there before is left as it was.
 
     Parameters
     ----------
     forest : CensoredQuantileForest
         A fitted forest.
     X, y : as for ``fit``
-        The training table, whose rows are then judged out of bag, or another one.
+        The training table, whose rows are then scored out of bag, or another table.
     path : path-like
-        Where to write the page.
+        File to write.
     title : str
-        Its heading.
+        Heading of the page.
     ids : sequence, optional
         A label for each row. Default: row numbers, from 1.
     source : str, optional
-        Where the table came from, such as the name of its file.
+        Origin of the table, such as a file name.
     max_rows : int, default=500
-        Most rows in the list of rows; evenly spaced if there are more.
+        Most rows that are listed one by one; evenly spaced if the table has more.
 
     Returns
     -------
     Path
-        Where it was written.
+        The file that was written.
 
     Examples
     --------
@@ -68,11 +70,11 @@ def write_report(
     'report.html'
     """
     from cqrf._runtime.files import replacing
-    from cqrf.report.facts import gather_facts
-    from cqrf.report.page import fill_page
+    from cqrf.report.content import build_content
+    from cqrf.report.page import render_page
 
-    facts = gather_facts(forest, X, y, title=title, ids=ids, source=source, max_rows=max_rows)
-    page = fill_page(facts)
+    content = build_content(forest, X, y, title=title, ids=ids, source=source, max_rows=max_rows)
+    page = render_page(content)
     with replacing(path) as file:
         file.write(page)
     return Path(path)

@@ -1,4 +1,4 @@
-"""The data: what the columns hold, and where censoring happens."""
+"""The section on the data: what the columns hold, and where censoring happens."""
 
 from __future__ import annotations
 
@@ -9,82 +9,92 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.features import CATEGORY, DATE, DURATION
-from cqrf._input.target import Target, rank_target
-from cqrf._survival.curves import RankedTarget, StepCurve, step_curves
-from cqrf.metrics.ipcw import marginal_weights
-from cqrf.report.numbers import count, plain, plain_list, say, say_share, thin
-from cqrf.report.subject import Subject
+from cqrf._survival.curves import StepCurve
+from cqrf._views.curves import marginal_curve, thin_curve, time_range
+from cqrf._views.numbers import (
+    format_count,
+    format_number,
+    format_percent,
+    round_number,
+    round_numbers,
+)
+from cqrf.report.predictions import TablePredictions
 
-MOST_COLUMNS = 200
-MOST_LEVELS = 6
-MOST_STEPS = 200
-BINS = 24
-DAY = 86400.0
+MAX_COLUMNS = 200
+MAX_CATEGORY_LEVELS = 6
+MAX_STEPS = 200
+N_BINS = 24
+SECONDS_PER_DAY = 86400.0
 
 
-def describe_data(subject: Subject) -> dict[str, Any]:
-    """Facts of the section on the data."""
-    target, censoring = subject.target, subject.censoring
-    n, n_events = len(target.time), int(target.event.sum())
-    side = "before" if censoring == "left" else "after"
-    text = [
-        f"{count(n, 'row')}: {count(n_events, 'event')} seen, {n - n_events:,} censored "
-        f"({say_share(1 - n_events / n)}). Where a time is censored, the event came at some "
-        f"unknown time {side} it.",
-    ]
-    entry = target.entry
-    if entry is not None and np.isfinite(entry).any():
-        late = int(np.isfinite(entry).sum())
-        text.append(
-            f"{count(late, 'row')} came under observation late: they are at risk only after their "
-            "entry time, and the curves below count them from then on."
-        )
-    names = subject.names[:MOST_COLUMNS]
-    if len(names) < len(subject.names):
-        text.append(f"Of {len(subject.names):,} columns the first {len(names)} are listed.")
-    low, high = time_range(target.time)
-    edges = nice_edges(low, high)
+def describe_data(table: TablePredictions) -> dict[str, Any]:
+    """Content of the section on the data."""
+    target, censoring = table.target, table.censoring
+    names = table.names[:MAX_COLUMNS]
+    edges = histogram_edges(*time_range(target.time))
     time = target.time.clip(edges[0], edges[-1])  # an edge may be rounded past the last time
-    seen, unseen = (
+    events, censored = (
         np.histogram(time[rows], edges)[0].tolist() for rows in (target.event, ~target.event)
     )
     return {
-        "text": text,
-        "columns": [describe_column(subject, column) for column in range(len(names))],
-        "histogram": {"edges": plain_list(edges, 6), "events": seen, "censored": unseen},
-        "events": show_curve(marginal_curve(target, censoring)),
-        "censorings": show_curve(marginal_curve(target, censoring, of_censoring=True)),
+        "text": describe_rows_and_entry(table),
+        "columns": [describe_column(table, column) for column in range(len(names))],
+        "histogram": {"edges": round_numbers(edges, 6), "events": events, "censored": censored},
+        "event_curve": curve_content(marginal_curve(target, censoring)),
+        "censoring_curve": curve_content(marginal_curve(target, censoring, of_censoring=True)),
     }
 
 
-def describe_column(subject: Subject, column: int) -> list[str]:
-    """Name, kind, missing share and values of a column, in words."""
-    kind, levels = subject.model.columns.kinds[column], subject.model.columns.levels[column]
-    values = np.asarray(subject.matrix[:, column], dtype=np.float64)
+def describe_rows_and_entry(table: TablePredictions) -> list[str]:
+    """Sentences on rows, events, entry times and columns."""
+    target = table.target
+    n, n_events = len(target.time), int(target.event.sum())
+    side = "before" if table.censoring == "left" else "after"
+    text = [
+        f"{format_count(n, 'row')}: {format_count(n_events, 'event')}, {n - n_events:,} censored "
+        f"({format_percent(1 - n_events / n)}). If a time is censored, the event happened at an "
+        f"unknown time {side} it.",
+    ]
+    if target.entry is not None and np.isfinite(target.entry).any():
+        n_late = int(np.isfinite(target.entry).sum())
+        text.append(
+            f"{format_count(n_late, 'row')} entered observation late (left truncation): the curves "
+            "below have them in the risk set only after their entry time."
+        )
+    if len(table.names) > MAX_COLUMNS:
+        text.append(f"The first {MAX_COLUMNS} of {len(table.names):,} columns are listed.")
+    return text
+
+
+def describe_column(table: TablePredictions, column: int) -> list[str]:
+    """Name, kind, share of missing values and values of a column, as text."""
+    columns = table.model.columns
+    kind, levels = columns.kinds[column], columns.levels[column]
+    values = np.asarray(table.matrix[:, column], dtype=np.float64)
     known = values[~np.isnan(values)]
-    missing = say_share(1 - len(known) / len(values)) if len(known) < len(values) else "none"
-    return [subject.names[column], kind, missing, describe_values(known, kind, levels)]
+    missing = format_percent(1 - len(known) / len(values)) if len(known) < len(values) else "none"
+    return [table.names[column], kind, missing, describe_values(known, kind, levels)]
 
 
 def describe_values(known: NDArray[np.float64], kind: str, levels: tuple[str, ...] | None) -> str:
-    """Range of numbers, or the most frequent levels of a category."""
+    """Range of a numeric column, or the most frequent levels of a category."""
     if len(known) == 0:
         return "no values"
     if kind == CATEGORY and levels is not None:
         counts = np.bincount(known.astype(int), minlength=len(levels))
-        there = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code]]
+        order = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code]]
         shown = ", ".join(
-            f"{levels[code]} ({say_share(counts[code] / len(known))})"
-            for code in there[:MOST_LEVELS]
+            f"{levels[code]} ({format_percent(counts[code] / len(known))})"
+            for code in order[:MAX_CATEGORY_LEVELS]
         )
-        more = len(there) - MOST_LEVELS
-        return shown if more <= 0 else f"{shown} and {more} more"
-    low, high = (say_value(value, kind) for value in (known.min(), known.max()))
+        n_more = len(order) - MAX_CATEGORY_LEVELS
+        return shown if n_more <= 0 else f"{shown} and {n_more} more"
+    low, high = (format_value(value, kind) for value in (known.min(), known.max()))
     return low if low == high else f"{low} to {high}"
 
 
-def say_value(value: float, kind: str) -> str:
-    """A value of a column in words; dates and durations are kept in seconds."""
+def format_value(value: float, kind: str) -> str:
+    """Format a value of a column; the matrix holds dates and durations in seconds."""
     if kind == DATE:
         start = datetime.datetime(1970, 1, 1)
         try:
@@ -92,49 +102,27 @@ def say_value(value: float, kind: str) -> str:
         except OverflowError:
             return "a date out of range"
     if kind == DURATION:
-        days = plain(value / DAY)
-        return f"{say(value / DAY)} day{'' if days == 1 else 's'}"
-    return say(value)
+        days = round_number(value / SECONDS_PER_DAY)
+        return f"{format_number(value / SECONDS_PER_DAY)} day{'' if days == 1 else 's'}"
+    return format_number(value)
 
 
-def time_range(time: NDArray[np.float64]) -> tuple[float, float]:
-    """Ends of the axes of time: from 0 if times are not far from it."""
-    low, high = float(time.min()), float(time.max())
-    if 0 <= low <= 2 * (high - low):
-        low = 0.0
-    if low == high:
-        pad = abs(low) / 2 or 1.0
-        return low - pad, high + pad
-    return low, high
-
-
-def nice_edges(low: float, high: float) -> NDArray[np.float64]:
-    """Edges of about two dozen bins at round numbers."""
-    rough = (high - low) / BINS
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = power * next(round_one for round_one in (1, 2, 2.5, 5, 10) if round_one * power >= rough)
+def histogram_edges(low: float, high: float) -> NDArray[np.float64]:
+    """Edges of about N_BINS bins, at round numbers."""
+    min_step = (high - low) / N_BINS
+    power = 10.0 ** np.floor(np.log10(min_step))
+    step = power * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= min_step)
     first, last = np.floor(low / step), np.ceil(high / step)
     return np.arange(first, last + 1) * step
 
 
-def marginal_curve(target: Target, censoring: str, *, of_censoring: bool = False) -> StepCurve:
-    """Kaplan-Meier curve of the events of a table, or of its censorings."""
-    ranked, order = rank_target(target, censoring)
-    return step_curves(
-        marginal_weights(None, len(order)),
-        RankedTarget.of(ranked),
-        of_censoring=of_censoring,
-        censoring=censoring,
-    )[0]
-
-
-def show_curve(curve: StepCurve) -> dict[str, Any] | None:
+def curve_content(curve: StepCurve) -> dict[str, Any] | None:
     """A curve as the page draws it; None if it has no step."""
     if len(curve.times) == 0:
         return None
-    kept = thin(curve, MOST_STEPS)
+    thinned = thin_curve(curve, MAX_STEPS)
     return {
-        "times": plain_list(kept.times),
-        "values": plain_list(kept.values),
-        "initial": plain(kept.initial),
+        "times": round_numbers(thinned.times),
+        "values": round_numbers(thinned.values),
+        "initial": round_number(thinned.initial),
     }

@@ -1,4 +1,4 @@
-"""Rows: what is predicted for each one, with a curve of few steps."""
+"""The section on rows: what is predicted for each row that is listed, with a thinned curve."""
 
 from __future__ import annotations
 
@@ -8,59 +8,72 @@ from typing import Any
 import numpy as np
 
 from cqrf._runtime.arguments import is_missing
-from cqrf.report.numbers import count, evenly, plain, plain_list, thin
-from cqrf.report.subject import Subject
+from cqrf._views.curves import thin_curve
+from cqrf._views.numbers import format_count, round_number, round_numbers
+from cqrf.report.predictions import TablePredictions
 
-MOST_STEPS = 60
-MOST_EXACT = 2**53  # the largest whole number that every browser holds
-UNIT = 10_000  # survival is kept as whole numbers of this part
+MAX_STEPS = 60
+MAX_SAFE_INTEGER = 2**53  # the largest whole number that every browser holds
+SURVIVAL_UNIT = 10_000  # survival is written as a whole number of 1 / SURVIVAL_UNIT
 
 
-def describe_rows(subject: Subject, ids: Sequence[Any] | None, max_rows: int) -> dict[str, Any]:
-    """Facts of the list of rows.
+def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[str, Any]:
+    """Content of the list of rows.
 
-    A row is a list: label, time, event, quantiles, largest level, last neighbour, survival
-    before the first step, steps. A step is the number of its time in ``times`` and the
-    survival after it.
+    A row is a list: label, time, event, quantiles, largest identifiable level, last neighbour,
+    survival before the first step, steps, survival after each step. A step is the index of its
+    time in ``times``. ``assets/rows.js`` names the same fields in the same order.
     """
-    n = len(subject.target.time)
+    n = len(table.target.time)
     labels = read_labels(ids, n)
-    chosen = evenly(n, max_rows)
-    curves = [thin(curve, MOST_STEPS) for curve in subject.curves(chosen)]
+    listed = table.listed_rows
+    curves = [thin_curve(curve, MAX_STEPS) for curve in table.curves(listed)]
     times = np.unique(np.concatenate([curve.times for curve in curves]))
-    limits = np.where(subject.known[chosen], subject.max_level(chosen), np.nan)
+    max_levels = np.where(table.has_prediction, table.max_levels, np.nan)[listed]
     rows = [
         [
             labels[row],
-            plain(subject.target.time[row], 6),
-            int(subject.target.event[row]),
-            plain_list(subject.values[row]),
-            plain(limit),
-            plain(subject.last[row]),
-            round(curve.initial * UNIT),
+            round_number(table.target.time[row], 6),
+            int(table.target.event[row]),
+            round_numbers(table.quantiles[row]),
+            round_number(max_level),
+            round_number(table.last_neighbor[row]),
+            round(curve.initial * SURVIVAL_UNIT),
             np.searchsorted(times, curve.times).tolist(),
-            np.rint(curve.values * UNIT).astype(int).tolist(),
+            np.rint(curve.values * SURVIVAL_UNIT).astype(int).tolist(),
         ]
-        for row, limit, curve in zip(chosen.tolist(), limits, curves, strict=True)
+        for row, max_level, curve in zip(listed.tolist(), max_levels, curves, strict=True)
     ]
+    return {
+        "text": explain_list(table, ids is None, len(listed)),
+        "unit": SURVIVAL_UNIT,
+        "times": round_numbers(times),
+        "rows": rows,
+    }
+
+
+def explain_list(table: TablePredictions, are_numbered: bool, n_listed: int) -> list[str]:
+    """Sentences on how to read the list."""
     text = [
         "Choose a row, by a click or with the arrow keys and Enter, to see its survival curve. "
-        "The 80\u00a0% interval lies between its 10\u00a0% and 90\u00a0% quantiles."
+        "The 80\u00a0% interval goes from its 10\u00a0% to its 90\u00a0% quantile."
     ]
-    if subject.out_of_bag:
-        text[0] += " What is predicted for a row is out of bag, from trees that did not draw it."
-    left = subject.censoring == "left"
+    if table.out_of_bag:
+        text[0] += " TablePredictions are out of bag: from the trees that did not draw the row."
+    left = table.censoring == "left"
     text.append(
         f"A censored time is written {'<12' if left else '12+'}: the event came "
-        f"{'before' if left else 'after'} it. A quantile that censoring hides is written "
-        f"{'<12' if left else '>12'}, with the {'first' if left else 'last'} time seen of rows "
-        "like it."
+        f"{'before' if left else 'after'} it. A quantile that is not identifiable because of "
+        f"censoring is written {'<12' if left else '>12'}, with the time of the row's "
+        f"{'first' if left else 'last'} neighbour. The {'min.' if left else 'max.'} level is the "
+        f"{'smallest' if left else 'largest'} identifiable one."
     )
-    if ids is None:
+    if are_numbered:
         text[1] += " Rows are numbered from 1, in the order of the table."
-    if len(chosen) < n:
-        text.append(f"Of {count(n, 'row')}, {len(chosen):,} are listed, evenly spaced.")
-    return {"text": text, "unit": UNIT, "times": plain_list(times), "rows": rows}
+    n = len(table.target.time)
+    if n_listed < n:
+        text.append(f"{n_listed:,} of {format_count(n, 'row')} are listed, evenly spaced.")
+    return text
 
 
 def read_labels(ids: Sequence[Any] | None, n: int) -> list[str | int]:
@@ -74,10 +87,10 @@ def read_labels(ids: Sequence[Any] | None, n: int) -> list[str | int]:
 
 
 def read_label(value: Any) -> str | int:
-    """One label; a whole number that a browser can hold stays one."""
+    """One label; a whole number that a browser can hold stays a number."""
     if is_missing(value):
         return "no id"
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return int(value) if is_whole and abs(int(value)) <= MOST_EXACT else str(value)
+    return int(value) if is_whole and abs(int(value)) <= MAX_SAFE_INTEGER else str(value)

@@ -1,8 +1,9 @@
 """The server: one forest as a page for what-if questions and as a JSON API.
 
-``values.py`` turns what a page or a program sends into numbers and back, ``columns.py`` says what
-each column holds, ``served.py`` joins the forest with the rows of a table, ``answers.py`` asks it,
-and ``facts.py`` tells what it is. ``schema.py`` is the JSON in words and ``openapi.py`` the
-document of it; ``guard.py`` stands before every request, and ``app.py`` has the routes. ``page/``
-is what a browser loads, beside the charts and the look of the report.
+``app.py`` has the routes and ``middleware.py`` checks every request before them. ``schema.py``
+defines requests and responses, ``openapi.py`` writes the OpenAPI document. ``values.py`` converts
+between JSON and the numbers the forest reads, ``columns.py`` describes the columns,
+``data_rows.py`` holds the rows of a table, and ``model_view.py`` joins them with the forest.
+``predictions.py`` predicts, ``description.py`` describes the model. ``assets/`` is what a browser
+loads, beside the chart script and the style of ``_views/assets``.
 """

@@ -1,9 +1,7 @@
-"""Columns: range, quantiles, choices and typical value of each, as controls and programs need them.
+"""Columns: range, quantiles, choices and typical value of each.
 
-A model file keeps edges of bins, not values. Edges lie in the middle between two values, so where
-every value has a bin of its own they tell the values, up to one number, for which the likeliest is
-taken; elsewhere a value is known as the middle of its bin. With the training table, ranges and
-quantiles are exact.
+With the training table these are exact. Without it they are estimated from the bins of the model
+(``bin_values.py``).
 """
 
 from __future__ import annotations
@@ -16,15 +14,16 @@ from numpy.typing import NDArray
 from cqrf._forest.spec import MISSING
 from cqrf._input.features import CATEGORY, DATE, DURATION
 from cqrf._model.fitted import Model
-from cqrf.serve.values import DAY, Kind, Value, show_value
+from cqrf.serve.bin_values import are_evenly_spaced, decode_column, list_codes, strip_noise
+from cqrf.serve.values import SECONDS_PER_DAY, Column, Value, write_value
 
-MARKS = (0.05, 0.25, 0.5, 0.75, 0.95)
-MOST_CHOICES = 6  # different numbers that are shown as a choice
-FINE = 0.1  # of a step, to which a typical value is rounded
-STOPS = 100  # places of a slider, at least
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+MAX_CHOICES = 6  # distinct numbers that are listed as choices
+FINE = 0.1  # share of a step to which typical values are rounded
+MIN_STEPS = 100  # of a slider
 
 
-class Mark(NamedTuple):
+class ColumnQuantile(NamedTuple):
     """A quantile of a column."""
 
     level: float
@@ -38,220 +37,131 @@ class Choice(NamedTuple):
     share: float
 
 
-class Column(NamedTuple):
-    """What is known of a column; ``low`` to ``step`` are None where it is no scale.
+class ColumnSummary(NamedTuple):
+    """Summary of a column.
 
-    ``typical`` is the median, or the most frequent level, as JSON has it; ``middle`` the same as
-    the forest reads it. ``is_exact``: ranges and values are those of the training rows, and not
-    guessed from bins.
+    ``low``, ``high`` and ``step`` are None for categories and for columns without values.
+    ``typical`` is the median or the most frequent level, as JSON has it; ``typical_number`` is
+    the same as the forest reads it. ``is_exact``: whether range and values are those of the
+    training rows, not estimates from bins.
     """
 
-    kind: Kind
+    column: Column
     importance: float
     missing: float
-    low: Value
-    high: Value
-    step: float | None
-    marks: tuple[Mark, ...]
-    choices: tuple[Choice, ...] | None
-    typical: Value
-    middle: float
+    low: Value = None
+    high: Value = None
+    step: float | None = None
+    quantiles: tuple[ColumnQuantile, ...] = ()
+    choices: tuple[Choice, ...] | None = None
+    typical: Value = None
+    typical_number: float = np.nan
     is_exact: bool = True
 
 
-def describe_columns(
+def summarise_columns(
     model: Model,
     names: list[str],
     importance: NDArray[np.float64],
     training: NDArray[Any] | None = None,
-) -> list[Column]:
-    """Every column, by the training table if there is one."""
-    columns = []
+) -> list[ColumnSummary]:
+    """Summary of every column, from the training table if there is one."""
+    summaries = []
     for j, name in enumerate(names):
-        kind = Kind(name, model.columns.kinds[j], model.columns.levels[j])
-        if training is None:
-            values, may_choose = decode(model, j), is_regular(model.edges[j])
-        else:
-            values, may_choose = np.asarray(training[:, j], dtype=np.float64), True
+        column = Column(name, model.columns.kinds[j], model.columns.levels[j])
         missing = float((list_codes(model, j) == MISSING).mean())
-        column = describe_column(kind, values, float(importance[j]), missing, may_choose)
+        empty = ColumnSummary(column, float(importance[j]), missing)
         if training is None:
-            column = round_ends(column)._replace(is_exact=kind.kind == CATEGORY)
-        columns.append(column)
-    return columns
+            values, may_list = decode_column(model, j), are_evenly_spaced(model.edges[j])
+            summary = round_to_steps(summarise_column(empty, values, may_list))
+            summary = summary._replace(is_exact=column.kind == CATEGORY)
+        else:
+            values = np.asarray(training[:, j], dtype=np.float64)
+            summary = summarise_column(empty, values, may_list=True)
+        summaries.append(summary)
+    return summaries
 
 
-def describe_column(
-    kind: Kind,
-    values: NDArray[np.float64],
-    importance: float,
-    missing: float,
-    may_choose: bool,
-) -> Column:
-    """One column from its values, NaN where they are missing or not known."""
+def summarise_column(
+    empty: ColumnSummary, values: NDArray[np.float64], may_list: bool
+) -> ColumnSummary:
+    """Fill the summary of a column from its values, NaN if missing or unknown.
+
+    ``may_list``: whether the values are exact enough to list them as choices.
+    """
     known = values[~np.isnan(values)]
+    column = empty.column
     if len(known) == 0:
-        # Of a single value that no edge tells, any number is in the bin.
-        middle = 0.0 if 0 < missing < 1 else np.nan
-        typical = None if np.isnan(middle) else show_value(middle, kind)
-        return Column(kind, importance, missing, None, None, None, (), None, typical, middle)
-    if kind.kind == CATEGORY:
-        counts = np.bincount(known.astype(int), minlength=len(kind.levels or ()))
+        # If the column has one value only, no edge tells which; any number is in its bin.
+        if not 0 < empty.missing < 1:
+            return empty
+        return empty._replace(typical=write_value(0.0, column), typical_number=0.0)
+    if column.kind == CATEGORY:
+        counts = np.bincount(known.astype(int), minlength=len(column.levels or ()))
         choices = tuple(
             Choice(level, float(count / len(known)))
-            for level, count in zip(kind.levels or (), counts, strict=True)
+            for level, count in zip(column.levels or (), counts, strict=True)
         )
-        middle = float(counts.argmax())
-        typical = show_value(middle, kind)
-        return Column(kind, importance, missing, None, None, None, (), choices, typical, middle)
-    return describe_scale(kind, known, importance, missing, may_choose)
+        code = float(counts.argmax())
+        return empty._replace(
+            choices=choices, typical=write_value(code, column), typical_number=code
+        )
+    return summarise_numbers(empty, known, may_list)
 
 
-def describe_scale(
-    kind: Kind,
-    known: NDArray[np.float64],
-    importance: float,
-    missing: float,
-    may_choose: bool,
-) -> Column:
-    """A column of numbers, dates or durations."""
-    unit = DAY if kind.kind in (DATE, DURATION) else 1.0
-    step = find_step(known / unit, kind.kind)
+def summarise_numbers(
+    empty: ColumnSummary, known: NDArray[np.float64], may_list: bool
+) -> ColumnSummary:
+    """Fill the summary of a column of numbers, dates or durations."""
+    column = empty.column
+    unit = SECONDS_PER_DAY if column.kind in (DATE, DURATION) else 1.0
+    step = find_step(known / unit, column.kind)
     distinct, counts = np.unique(known, return_counts=True)
     choices = None
-    if may_choose and len(distinct) <= MOST_CHOICES and kind.kind not in (DATE, DURATION):
+    if may_list and len(distinct) <= MAX_CHOICES and column.kind not in (DATE, DURATION):
         choices = tuple(
-            Choice(show_value(tidy(value), kind), float(count / len(known)))
+            Choice(write_value(strip_noise(value), column), float(count / len(known)))
             for value, count in zip(distinct.tolist(), counts.tolist(), strict=True)
         )
-    levels = np.quantile(known, MARKS, method="inverted_cdf").tolist()
-    marks = tuple(
-        Mark(level, show_value(tidy(value), kind))
-        for level, value in zip(MARKS, levels, strict=True)
+    values = np.quantile(known, LEVELS, method="inverted_cdf").tolist()
+    median = strip_noise(values[LEVELS.index(0.5)])
+    if choices is None:  # a typical value needs few digits
+        fine = unit * step * (1.0 if column.kind == DATE else FINE)
+        median = strip_noise(np.round(median / fine) * fine)
+    return empty._replace(
+        low=write_value(strip_noise(distinct[0]), column),
+        high=write_value(strip_noise(distinct[-1]), column),
+        step=step,
+        quantiles=tuple(
+            ColumnQuantile(level, write_value(strip_noise(value), column))
+            for level, value in zip(LEVELS, values, strict=True)
+        ),
+        choices=choices,
+        typical=write_value(median, column),
+        typical_number=median,
     )
-    middle = tidy(levels[MARKS.index(0.5)])
-    if choices is None:  # no more digits than a reader of a typical value wants
-        fine = unit * step * (1.0 if kind.kind == DATE else FINE)
-        middle = tidy(np.round(middle / fine) * fine)
-    low, high = (show_value(tidy(end), kind) for end in (distinct[0], distinct[-1]))
-    typical = show_value(middle, kind)
-    return Column(kind, importance, missing, low, high, step, marks, choices, typical, middle)
 
 
-def round_ends(column: Column) -> Column:
-    """The column with ends and marks that do not look more exact than bins are."""
-    if column.step is None or column.kind.kind == DATE:
-        return column
-    fine = FINE * column.step
+def round_to_steps(summary: ColumnSummary) -> ColumnSummary:
+    """Round range and quantiles, so that estimates from bins do not look exact."""
+    if summary.step is None or summary.column.kind == DATE:
+        return summary
+    fine = FINE * summary.step
 
     def near(value: Value) -> Value:
-        return value if not isinstance(value, float) else tidy(round(value / fine) * fine)
+        return value if not isinstance(value, float) else strip_noise(round(value / fine) * fine)
 
-    marks = tuple(Mark(mark.level, near(mark.value)) for mark in column.marks)
-    return column._replace(low=near(column.low), high=near(column.high), marks=marks)
-
-
-def list_codes(model: Model, column: int) -> NDArray[np.uint8]:
-    """Codes of the training rows, or each code once if the model does not keep them.
-
-    The bins of a column of many values hold about as many rows each.
-    """
-    if model.keeps_features:
-        return model.rows.codes[column]
-    return np.arange(len(model.edges[column]) + 1, dtype=np.uint8)
-
-
-def decode(model: Model, column: int) -> NDArray[np.float64]:
-    """Values of a column of the training rows, as far as their bins tell."""
-    codes, edges = list_codes(model, column), model.edges[column]
-    if model.columns.levels[column] is not None:
-        middles = np.arange(len(edges) + 1, dtype=np.float64)
-    else:
-        middles = find_middles(edges)
-    inside = np.minimum(codes, len(middles) - 1)
-    return np.where(codes == MISSING, np.nan, middles[inside])
-
-
-def find_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A value for each bin: the one it stands for if edges tell it, else its middle."""
-    if len(edges) == 0:
-        return np.array([np.nan])  # one value only, which no edge tells
-    if len(edges) == 1:
-        return np.array([edges[0] - 0.5, edges[0] + 0.5])
-    values = spread_evenly(edges) if is_regular(edges) else reflect(edges)
-    if values is not None and are_in_bins(values, edges):
-        return values
-    between = edges[:-1] / 2 + edges[1:] / 2
-    first, last = edges[1] - edges[0], edges[-1] - edges[-2]
-    return np.concatenate([[edges[0] - first / 2], between, [edges[-1] + last / 2]])
-
-
-def spread_evenly(edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values halfway between edges that are evenly spaced."""
-    width = (edges[-1] - edges[0]) / (len(edges) - 1)
-    values = np.append(edges - width / 2, edges[-1] + width / 2)
-    tidied = np.array([tidy(value) for value in values])
-    return tidied if are_in_bins(tidied, edges) else values
-
-
-def are_in_bins(values: NDArray[np.float64], edges: NDArray[np.float64]) -> bool:
-    """Whether each value lies in the bin of its number."""
-    return bool((values[:-1] <= edges).all() and (values[1:] > edges).all())
-
-
-def reflect(edges: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Values v with edges halfway between them, from v[i + 1] = 2 edges[i] - v[i].
-
-    The first of them must keep each v[i] below edges[i]; it is the roundest number that does.
-    None if there is no such number: then bins hold more than one value.
-    """
-    at_zero = np.zeros(len(edges) + 1)  # the values if the first were 0
-    for i, edge in enumerate(edges):
-        at_zero[i + 1] = 2 * edge - at_zero[i]
-    room = edges - at_zero[:-1]
-    most, least = room[::2].min(), -room[1::2].min()
-    if not np.isfinite(at_zero).all() or least >= most:
-        return None
-    sign = np.where(np.arange(len(at_zero)) % 2, -1.0, 1.0)
-    values = at_zero + sign * find_roundest(least, most)
-    digits = 10 - int(np.ceil(np.log10(edges[-1] - edges[0])))
-    for found in (np.round(values, min(digits, 300)), values):
-        if are_in_bins(found, edges):
-            return found
-    return None
-
-
-def find_roundest(low: float, high: float) -> float:
-    """The number of fewest decimals strictly between two others, the one nearest their middle."""
-    middle = low / 2 + high / 2
-    for decimals in range(-int(np.log10(max(1.0, abs(middle)))) - 1, 15):
-        unit = 10.0**-decimals
-        number = float(np.round(middle / unit) * unit)
-        if low < number < high:
-            return number
-    return middle
-
-
-def is_regular(edges: NDArray[np.float64]) -> bool:
-    """Whether edges look like those of evenly spaced values: 0, 1 or 1, 2 if there are two."""
-    if len(edges) == 1:
-        return bool(edges[0] in (0.5, 1.5))
-    widths = np.diff(edges)
-    return len(edges) > 1 and bool(np.allclose(widths, widths[0], rtol=1e-6))
+    quantiles = tuple(ColumnQuantile(level, near(value)) for level, value in summary.quantiles)
+    return summary._replace(low=near(summary.low), high=near(summary.high), quantiles=quantiles)
 
 
 def find_step(values: NDArray[np.float64], kind: str) -> float:
-    """A round step: whole where all values are, else about a hundredth of the range."""
+    """A power of ten: at least 1 if all values are whole, else about a hundredth of the range."""
     spread = float(values.max() - values.min())
     are_whole = bool(np.all(values == np.round(values)))
     if kind == DATE:
         return 1.0
     if not np.isfinite(spread) or spread == 0:
         return 1.0
-    step = 10.0 ** np.floor(np.log10(spread / STOPS))
+    step = 10.0 ** np.floor(np.log10(spread / MIN_STEPS))
     return max(1.0, step) if are_whole else step
-
-
-def tidy(value: float) -> float:
-    """A number without the last digits that rounding to a step leaves."""
-    return float(f"{value:.12g}")

@@ -1,4 +1,4 @@
-"""The JSON of the API in words: what is asked and what is answered."""
+"""Requests and responses of the API."""
 
 from __future__ import annotations
 
@@ -6,72 +6,72 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from cqrf.serve.values import LARGEST, is_within
+from cqrf.serve.values import MAX_NUMBER, is_within
 
-MOST_LEVELS, MOST_TIMES, MOST_INTERVALS = 99, 500, 10
-MOST_COMPARED = 2
-MOST_CONFIDENT = 0.9999
+MAX_LEVELS, MAX_TIMES, MAX_INTERVALS = 99, 500, 10
+MAX_SUBJECTS = 2
+MAX_CONFIDENCE = 0.9999
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 def check_size(value: Any) -> Any:
     """Refuse a whole number that a float would round into the range."""
-    if isinstance(value, int) and not is_within(value, LARGEST):
-        raise ValueError(f"the number must lie between {-LARGEST:g} and {LARGEST:g}")
+    if isinstance(value, int) and not is_within(value, MAX_NUMBER):
+        raise ValueError(f"the number must lie between {-MAX_NUMBER:g} and {MAX_NUMBER:g}")
     return value
 
 
-Moment = Annotated[float, BeforeValidator(check_size), Field(ge=-LARGEST, le=LARGEST)]
+TimeNumber = Annotated[float, BeforeValidator(check_size), Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 Value = float | str | None
 
 
 class Strict(BaseModel):
-    """A question: no other fields, no text in place of a number, no NaN or infinity."""
+    """A request: no other fields, no text in place of a number, no NaN or infinity."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Asked(Strict):
-    """Rows, and what to say about each of them."""
+class PredictRequest(Strict):
+    """Rows, and what to predict for each of them."""
 
     rows: list[dict[str, Any]] = Field(
         min_length=1, description="Rows by column name; null where a value is missing."
     )
     quantiles: list[Share] = Field(
         default=[0.1, 0.5, 0.9],
-        max_length=MOST_LEVELS,
+        max_length=MAX_LEVELS,
         description="Levels of the quantiles of the time, each between 0 and 1.",
     )
-    times: list[Moment] = Field(
-        default=[], max_length=MOST_TIMES, description="Times t at which to give P(T > t)."
+    times: list[TimeNumber] = Field(
+        default=[], max_length=MAX_TIMES, description="Times t at which to give P(T > t)."
     )
     intervals: list[Share] = Field(
         default=[],
-        max_length=MOST_INTERVALS,
-        description="Coverages of intervals in which the time itself will lie.",
+        max_length=MAX_INTERVALS,
+        description="Coverages of prediction intervals for the time.",
     )
-    confidence: Annotated[float, Field(gt=0, le=MOST_CONFIDENT)] | None = Field(
+    confidence: Annotated[float, Field(gt=0, le=MAX_CONFIDENCE)] | None = Field(
         default=None,
         description="Level of confidence intervals of the estimates, for forests fitted with "
-        "bag_size of 2 or more; for others these are null and `confidence.reason` says why.",
+        "bag_size of 2 or more; for others they are null and `confidence.reason` gives the reason.",
     )
 
 
-class Compared(Strict):
-    """One or two subjects, as the page asks about them."""
+class SubjectsRequest(Strict):
+    """One or two subjects of the page."""
 
-    subjects: list[dict[str, Any]] = Field(min_length=1, max_length=MOST_COMPARED)
+    subjects: list[dict[str, Any]] = Field(min_length=1, max_length=MAX_SUBJECTS)
 
 
 class Time(BaseModel):
-    """A time. Where censoring hides it, value is null and it lies beyond the bound."""
+    """A time. If it is not identifiable, value is null and it lies beyond the bound."""
 
-    value: float | None = Field(description="The time; null where it cannot be estimated.")
-    bound: float | None = Field(description="Where value is null: the last time seen nearby.")
+    value: float | None = Field(description="The time; null if it is not identifiable.")
+    bound: float | None = Field(description="If value is null: the time of the last neighbour.")
     reason: Literal["after_bound", "before_bound", "open"] | None = Field(
-        description="Where value is null: on which side of the bound it lies; `open` for an end of "
-        "a confidence interval that has no limit at all."
+        description="If value is null: the side of the bound on which the time lies; `open` for an "
+        "end of a confidence interval without a limit."
     )
 
 
@@ -83,70 +83,72 @@ class TimeInterval(BaseModel):
 
 
 class Quantile(Time):
-    """A quantile of the time of the event."""
+    """A quantile of the event time."""
 
     level: float
     confidence_interval: TimeInterval | None = Field(
-        default=None, description="There only if confidence was asked for."
+        default=None, description="Only if the request has confidence."
     )
 
 
 class Interval(TimeInterval):
-    """Interval in which the time lies with a probability."""
+    """Prediction interval."""
 
     coverage: float
 
 
-class ChanceInterval(BaseModel):
+class ProbabilityInterval(BaseModel):
     """Two probabilities."""
 
     lower: float
     upper: float
 
 
-class Chance(BaseModel):
+class SurvivalProbability(BaseModel):
     """P(T > time)."""
 
     time: float
     probability: float = Field(ge=0, le=1)
-    confidence_interval: ChanceInterval | None = Field(
-        default=None, description="There only if confidence was asked for."
+    confidence_interval: ProbabilityInterval | None = Field(
+        default=None, description="Only if the request has confidence."
     )
 
 
 class Estimable(BaseModel):
-    """Levels of quantiles that the data can tell; beyond them times are hidden by censoring."""
+    """Identifiable levels; quantiles at other levels are not identifiable because of censoring."""
 
     from_level: float
     to_level: float
-    bound: float = Field(description="The last time seen of rows like it (the first, from left).")
+    bound: float = Field(
+        description="Time of the last neighbour (of the first, under left censoring)."
+    )
 
 
-class RowAnswer(BaseModel):
-    """What the forest says about one row."""
+class RowPrediction(BaseModel):
+    """Predictions for one row."""
 
     quantiles: list[Quantile]
     intervals: list[Interval]
-    survival: list[Chance]
+    survival: list[SurvivalProbability]
     estimable: Estimable
 
 
 class Confidence(BaseModel):
-    """Level of confidence intervals, and why there are none if there are none."""
+    """Level of the confidence intervals, and the reason if there are none."""
 
     level: float | None
     reason: str | None
 
 
-class Answered(BaseModel):
-    """One answer for each row, in their order."""
+class PredictResponse(BaseModel):
+    """Predictions for each row, in the order of the request."""
 
-    rows: list[RowAnswer]
+    rows: list[RowPrediction]
     confidence: Confidence
 
 
 class Neighbour(BaseModel):
-    """A training row that speaks for a subject."""
+    """A training row with positive weight for a subject."""
 
     row: int
     label: str
@@ -157,29 +159,29 @@ class Neighbour(BaseModel):
 
 
 class Subject(BaseModel):
-    """All that the page shows of a subject; survival is at `times`."""
+    """Everything that the page shows of a subject; survival is at `times`."""
 
     quantiles: list[Quantile]
     estimable: Estimable
     survival: list[float]
     lower: list[float] | None
     upper: list[float] | None
-    speaking: int = Field(description="Training rows with any weight.")
-    effective: float = Field(description="As many rows of equal weight would say as much.")
+    n_neighbours: int = Field(description="Training rows with positive weight.")
+    effective_sample_size: float = Field(description="One over the sum of squared weights.")
     neighbours: list[Neighbour] | None = Field(
-        description="The loudest training rows; null unless the training table was given."
+        description="The training rows of largest weight; null unless --data is the training table."
     )
 
 
-class Subjects(BaseModel):
-    """Subjects beside each other."""
+class SubjectsResponse(BaseModel):
+    """Predictions for the subjects of the page."""
 
     times: list[float]
     confidence: Confidence
     subjects: list[Subject]
 
 
-class Mark(BaseModel):
+class ColumnQuantile(BaseModel):
     """A quantile of a column."""
 
     level: float
@@ -198,42 +200,42 @@ class Column(BaseModel):
 
     name: str
     kind: Literal["number", "date", "duration", "category"]
-    importance: float = Field(description="Share in the gain of all splits.")
-    missing: float = Field(description="Share of training rows without a value.")
-    low: Value = Field(description="Start of its range in the training rows.")
-    high: Value = Field(description="End of its range.")
-    step: float | None = Field(description="A round step; days for dates and durations.")
-    quantiles: list[Mark]
-    choices: list[Choice] | None = Field(description="All of its values, if they are few.")
+    importance: float = Field(description="Share in the total gain of the splits.")
+    missing: float = Field(description="Share of the training rows without a value.")
+    low: Value = Field(description="Smallest value in the training rows.")
+    high: Value = Field(description="Largest value in the training rows.")
+    step: float | None = Field(description="Step of its slider; days for dates and durations.")
+    quantiles: list[ColumnQuantile]
+    choices: list[Choice] | None = Field(description="Its values, if there are few.")
     typical: Value = Field(description="Median, or most frequent value.")
-    exact: bool = Field(description="Whether range and values are known, not guessed from bins.")
+    exact: bool = Field(description="Whether range and values are exact, not estimated from bins.")
 
 
 class Limits(BaseModel):
-    """What one request may ask."""
+    """Limits of one request."""
 
     rows: int
     bytes: int
-    answers: int = Field(description="Rows times quantiles, times and ends of intervals.")
-    quantiles: int = MOST_LEVELS
-    times: int = MOST_TIMES
-    intervals: int = MOST_INTERVALS
+    values: int = Field(description="Rows times quantiles, times and ends of intervals.")
+    quantiles: int = MAX_LEVELS
+    times: int = MAX_TIMES
+    intervals: int = MAX_INTERVALS
 
 
 class Data(BaseModel):
-    """The table beside the model."""
+    """The table given with --data."""
 
     source: str
     rows: int
-    training: bool = Field(description="Whether it is the table the model was fitted to.")
+    training: bool = Field(description="Whether it is the training table.")
 
 
-class ModelFacts(BaseModel):
-    """What the model is, and how it was fitted."""
+class ModelDescription(BaseModel):
+    """The model, and how it was fitted."""
 
     name: str
-    version: str = Field(description="Version of cqrf that answers.")
-    fingerprint: str = Field(description="Of its columns: links of the page carry it.")
+    version: str = Field(description="Version of cqrf that serves it.")
+    fingerprint: str = Field(description="Hash of its columns, which links of the page carry.")
     columns: list[Column]
     rows: int = Field(description="Training rows.")
     events: int
@@ -242,7 +244,7 @@ class ModelFacts(BaseModel):
     trees: int
     censoring: Literal["right", "left"]
     settings: dict[str, Any]
-    notes: dict[str, str] = Field(description="Roles of columns and source, as fit kept them.")
+    notes: dict[str, str] = Field(description="Roles of columns and source, from the model file.")
     confidence: Confidence
     limits: Limits
     data: Data | None
@@ -266,30 +268,30 @@ class RowLabel(BaseModel):
 
 
 class RowLabels(BaseModel):
-    """Rows whose label begins with, or else contains, what was searched."""
+    """Rows whose label contains the search text; those that start with it come first."""
 
     rows: list[RowLabel]
     total: int = Field(description="Rows of the table.")
 
 
 class Health(BaseModel):
-    """The server is there."""
+    """The server is running."""
 
     status: Literal["ok"]
     version: str
 
 
-class ProblemFacts(BaseModel):
-    """One thing that is wrong."""
+class ProblemDetail(BaseModel):
+    """One problem of a request."""
 
     message: str
-    field: str | None = Field(description="Where in the body, as in quantiles[1].")
-    row: int | None = Field(description="Place in the list, from 0.")
+    field: str | None = Field(description="Place in the body, as in quantiles[1].")
+    row: int | None = Field(description="Index in the list of rows, from 0.")
     column: str | None
 
 
-class Problems(BaseModel):
+class ErrorResponse(BaseModel):
     """Why a request was refused."""
 
-    error: str = Field(description="The first problem, in a sentence.")
-    problems: list[ProblemFacts]
+    error: str = Field(description="Message of the first problem.")
+    problems: list[ProblemDetail]

@@ -1,7 +1,7 @@
 """Values: as JSON has them, and as the forest reads them.
 
 Numbers are numbers (true and false are 1 and 0), categories are their labels, dates are ISO 8601
-text, durations are numbers of days, and missing is null.
+text, durations are numbers of days, and a missing value is null.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 
 from cqrf._input.features import CATEGORY, DATE, DURATION
 
-DAY = 86400.0
+SECONDS_PER_DAY = 86400.0
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-LARGEST = sys.float_info.max
-MOST_DAYS = 1e300
-MOST_SHOWN = 60  # characters of a value in a message
-MOST_PROBLEMS = 20
+MAX_NUMBER = sys.float_info.max
+MAX_DAYS = 1e300
+MAX_SHOWN = 60  # characters of a value in a message
+MAX_PROBLEMS = 20
 
 Value = float | int | str | None
 
 
-class Kind(NamedTuple):
-    """Name of a column, what it holds, and its levels if it is a category."""
+class Column(NamedTuple):
+    """Name and kind of a column, and its levels if it is a category."""
 
     name: str
     kind: str
@@ -45,8 +45,8 @@ class Problem(NamedTuple):
     column: str | None = None
 
 
-class RefusedError(Exception):
-    """A question that cannot be answered, with all that is wrong about it."""
+class RequestError(Exception):
+    """A request that is refused, with its problems and the HTTP status."""
 
     def __init__(self, *problems: Problem, status: int = 422) -> None:
         super().__init__(problems[0].message)
@@ -54,9 +54,9 @@ class RefusedError(Exception):
 
 
 def read_rows(
-    rows: Sequence[dict[str, Any]], columns: Sequence[Kind], field: str = "rows"
+    rows: Sequence[dict[str, Any]], columns: Sequence[Column], field: str = "rows"
 ) -> NDArray[np.float64]:
-    """Rows by column name as a matrix, or what is wrong with them."""
+    """Rows by column name as a matrix; raises RequestError with every problem, up to 20."""
     problems: list[Problem] = []
     matrix = np.empty((len(rows), len(columns)))
     names = [column.name for column in columns]
@@ -67,32 +67,39 @@ def read_rows(
     known = set(names)
     for i, row in enumerate(rows):
         for name in row.keys() - known if row.keys() != known else ():
-            problems.append(blame(field, i, name, f"is not a column of the model; {_list(names)}"))
+            problems.append(
+                problem_at(field, i, name, f"is not a column of the model; {_list(names)}")
+            )
         for j, column in enumerate(columns):
             if column.name not in row:
                 problems.append(
-                    blame(field, i, column.name, "is not given: write null if it is missing")
+                    problem_at(
+                        field,
+                        i,
+                        column.name,
+                        "is not given: write null if it is missing",
+                    )
                 )
                 continue
             try:
                 matrix[i, j] = read_value(row[column.name], column, codes[j])
             except ValueError as error:
-                problems.append(blame(field, i, column.name, str(error)))
-        if len(problems) >= MOST_PROBLEMS:
+                problems.append(problem_at(field, i, column.name, str(error)))
+        if len(problems) >= MAX_PROBLEMS:
             break
     if problems:
-        raise RefusedError(*problems[:MOST_PROBLEMS])
+        raise RequestError(*problems[:MAX_PROBLEMS])
     return matrix
 
 
-def blame(field: str, row: int, column: str, message: str) -> Problem:
+def problem_at(field: str, row: int, column: str, message: str) -> Problem:
     """A problem with one value."""
     where = f"{field}[{row}], column {shorten(column)!r}"
     return Problem(f"{where}: {message}.", f"{field}[{row}]", row, column)
 
 
-def read_value(value: Any, column: Kind, codes: dict[str, int] | None = None) -> float:
-    """A value as the forest reads it."""
+def read_value(value: Any, column: Column, codes: dict[str, int] | None = None) -> float:
+    """Read a value of JSON as the forest has it."""
     if value is None:
         return math.nan
     if column.kind == CATEGORY:
@@ -101,46 +108,46 @@ def read_value(value: Any, column: Kind, codes: dict[str, int] | None = None) ->
         return _read_date(value)
     if not isinstance(value, bool | int | float):
         raise ValueError(f"holds {describe(value)}; it must be a number, or null if it is missing")
-    if not is_within(value, LARGEST):
+    if not is_within(value, MAX_NUMBER):
         raise ValueError("must be a finite number, or null if it is missing")
     if column.kind != DURATION:
         return float(value)
-    if not is_within(value, MOST_DAYS):
-        raise ValueError(f"must be a number of days up to {MOST_DAYS:g}, or null if it is missing")
-    return float(value) * DAY
+    if not is_within(value, MAX_DAYS):
+        raise ValueError(f"must be a number of days up to {MAX_DAYS:g}, or null if it is missing")
+    return float(value) * SECONDS_PER_DAY
 
 
-def show_value(number: float, column: Kind) -> Value:
-    """A number of the forest as JSON has it."""
+def write_value(number: float, column: Column) -> Value:
+    """Write a number of the forest as JSON has it."""
     if not math.isfinite(number):
         return None
     if column.levels is not None:
         return column.levels[int(number)]
     if column.kind == DATE:
-        return show_date(number)
+        return write_date(number)
     if column.kind == DURATION:
-        number /= DAY
+        number /= SECONDS_PER_DAY
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def show_date(seconds: float) -> str | None:
-    """Seconds since 1970 as a day, or as a time of a day."""
+def write_date(seconds: float) -> str | None:
+    """Write seconds since 1970 as a date, with the time of day unless it is midnight."""
     try:
         moment = EPOCH + datetime.timedelta(seconds=seconds)
     except OverflowError:
         return None
-    if seconds % DAY == 0:
+    if seconds % SECONDS_PER_DAY == 0:
         return moment.date().isoformat()
     return moment.replace(tzinfo=None).isoformat()
 
 
 def is_within(value: float | int, limit: float) -> bool:
-    """Whether a number lies between two limits, as the decimals of JSON have them."""
+    """Whether a number is between -limit and limit; whole numbers of JSON have any size."""
     return abs(value) <= (int(Decimal(repr(limit))) if isinstance(value, int) else limit)
 
 
 def describe(value: Any) -> str:
-    """What was found in place of a value, in few words."""
+    """Type of a JSON value, for a message."""
     if isinstance(value, str):
         return f"the text {shorten(value)!r}"
     if isinstance(value, bool):
@@ -151,11 +158,11 @@ def describe(value: Any) -> str:
 
 
 def shorten(text: str) -> str:
-    """The beginning of a text."""
-    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
+    """Cut a text to MAX_SHOWN characters."""
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
-def _read_level(value: Any, column: Kind, codes: dict[str, int] | None) -> float:
+def _read_level(value: Any, column: Column, codes: dict[str, int] | None) -> float:
     levels = column.levels or ()
     if codes is None:
         codes = {name: code for code, name in enumerate(levels)}

@@ -1,0 +1,220 @@
+"use strict";
+/* Charts, shared by the report and the server's page: axes, steps, lines, and a cursor for the
+   pointer and the arrow keys. Whatever comes from the data is written as text, never as markup. */
+
+const SVG = document.getElementById("patterns").namespaceURI;
+const MARGIN = { left: 46, right: 14, top: 22, bottom: 38 };
+const tip = document.getElementById("tip");
+
+function element(name, attributes = {}, text = null) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== null) made.textContent = text;
+  return made;
+}
+
+function shape(parent, name, attributes = {}, text = null) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== null) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+/* Number formats. */
+
+function formatNumber(value) {
+  if (value === null || !Number.isFinite(value)) return "unknown";
+  const size = Math.abs(value);
+  if (size >= 1000) return withMinus(Math.round(value).toLocaleString("en-US"));
+  return withMinus(String(Number(value.toPrecision(size >= 100 ? 4 : 3))));
+}
+
+function withMinus(text) {
+  return text.replace(/^-/, "\u2212");
+}
+
+function formatPercent(share) {
+  const value = 100 * share;
+  return (value > 10 && value < 90 ? value.toFixed(0) : String(Number(value.toFixed(1)))) + "\u00a0%";
+}
+
+function formatValue(value, kind) {
+  if (kind === "date") {
+    const date = new Date(1000 * value);
+    return Number.isNaN(date.getTime()) ? "a date" : date.toISOString().slice(0, 10);
+  }
+  return kind === "duration" ? formatNumber(value / 86400) + " days" : formatNumber(value);
+}
+
+/* Round numbers inside [low, high], about this many. */
+function ticks(low, high, about) {
+  const rough = (high - low) / Math.max(1, about);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((size) => size >= rough);
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+  return found;
+}
+
+/* Draw now and whenever the width changes. */
+const drawers = new Map();
+const watcher = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.clientWidth && target.clientWidth !== Number(target.dataset.width)) redraw(target);
+  }
+});
+
+function draw(host, drawChart) {
+  drawers.set(host, drawChart);
+  redraw(host);
+  watcher.observe(host);
+}
+
+function redraw(host) {
+  host.dataset.width = host.clientWidth;
+  host.replaceChildren();
+  drawers.get(host)(host);
+}
+
+/* Draw axes; returns the svg and the maps from values to pixels. */
+function drawAxes(host, { x, y, label, ratio = 0.62, legend = [] }) {
+  if (legend.length) {
+    const made = element("div", { class: "legend" });
+    for (const [kind, text] of legend) made.append(element("span", { class: kind }, text));
+    host.append(made);
+  }
+  const width = Math.max(220, host.clientWidth || 480);
+  const height = Math.round(Math.min(400, Math.max(190, width * ratio)));
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", label);
+  host.append(svg);
+  const right = width - MARGIN.right;
+  const bottom = height - MARGIN.bottom + (x.title ? 0 : 14);
+  const at = {
+    svg, width, height, right, bottom, left: MARGIN.left, top: MARGIN.top,
+    x: (value) => MARGIN.left + ((value - x.low) / (x.high - x.low)) * (right - MARGIN.left),
+    y: (value) => bottom - ((value - y.low) / (y.high - y.low)) * (bottom - MARGIN.top),
+  };
+  for (const tick of ticks(y.low, y.high, 5)) {
+    const place = at.y(tick);
+    shape(svg, "line", { class: "grid", x1: at.left, x2: right, y1: place, y2: place });
+    shape(svg, "text", { x: at.left - 6, y: place + 4, "text-anchor": "end" }, y.format(tick));
+  }
+  shape(svg, "line", { class: "axis", x1: at.left, x2: right, y1: bottom, y2: bottom });
+  shape(svg, "text", { x: 2, y: 12 }, y.title);
+  shape(svg, "text", { x: (at.left + right) / 2, y: height - 4, "text-anchor": "middle" }, x.title);
+  if (x.labels) labelCategories(at, x.labels);
+  else drawTicks(at, x);
+  return at;
+}
+
+function drawTicks(at, x) {
+  const wide = x.kind === "date" ? 90 : 65;
+  for (const tick of ticks(x.low, x.high, (at.right - at.left) / wide)) {
+    const place = at.x(tick);
+    shape(at.svg, "line", { class: "axis", x1: place, x2: place, y1: at.bottom, y2: at.bottom + 4 });
+    const anchor = place > at.right - 24 ? "end" : "middle";
+    const end = anchor === "end" ? Math.min(at.width, place + 12) : place;
+    shape(at.svg, "text", { x: end, y: at.bottom + 17, "text-anchor": anchor }, x.format(tick));
+  }
+}
+
+function labelCategories(at, labels) {
+  const width = (at.right - at.left) / labels.length;
+  const every = Math.ceil(26 / width);
+  labels.forEach((name, i) => {
+    if (i % every) return;
+    const most = Math.max(2, Math.floor((width * every) / 7.5));
+    const signs = Array.from(name);
+    const text = signs.length > most ? signs.slice(0, most - 1).join("") + "…" : name;
+    shape(at.svg, "text", { x: at.x(i), y: at.bottom + 17, "text-anchor": "middle" }, text);
+  });
+}
+
+/* Path of a right-continuous step curve from low to high. */
+function stepPath(at, curve, low, high) {
+  let path = `M${at.x(low).toFixed(1)} ${at.y(curve.initial).toFixed(1)}`;
+  curve.times.forEach((time, i) => {
+    path += `H${at.x(time).toFixed(1)}V${at.y(curve.values[i]).toFixed(1)}`;
+  });
+  return path + `H${at.x(high).toFixed(1)}`;
+}
+
+function curveValue(curve, time) {
+  let value = curve.initial;
+  for (let i = 0; i < curve.times.length && curve.times[i] <= time; i++) value = curve.values[i];
+  return value;
+}
+
+/* A line through points, broken where y is null. */
+function linePath(at, xs, ys) {
+  let path = "", open = false;
+  ys.forEach((value, i) => {
+    if (value === null) open = false;
+    else {
+      path += `${open ? "L" : "M"}${at.x(xs[i]).toFixed(1)} ${at.y(value).toFixed(1)}`;
+      open = true;
+    }
+  });
+  return path;
+}
+
+/* A cursor over stops, each { x, y, lines }, by pointer, touch and arrow keys. */
+function addCursor(at, stops) {
+  if (!stops.length) return;
+  const { svg } = at;
+  const line = shape(svg, "line", { class: "cursor", y1: at.top, y2: at.bottom, visibility: "hidden" });
+  let current = -1;
+  const hide = () => {
+    line.setAttribute("visibility", "hidden");
+    tip.hidden = true;
+  };
+  const stop = (i) => {
+    current = Math.max(0, Math.min(stops.length - 1, i));
+    const { x, y, lines } = stops[current];
+    line.setAttribute("x1", x);
+    line.setAttribute("x2", x);
+    line.setAttribute("visibility", "visible");
+    const box = svg.getBoundingClientRect(), scale = box.width / at.width;
+    showTip(lines, box.left + x * scale, box.top + (y ?? at.top) * scale);
+  };
+  const nearest = (event) => {
+    const box = svg.getBoundingClientRect();
+    const x = ((event.clientX - box.left) * at.width) / box.width;
+    let best = 0;
+    stops.forEach((each, i) => {
+      if (Math.abs(each.x - x) < Math.abs(stops[best].x - x)) best = i;
+    });
+    stop(best);
+  };
+  svg.setAttribute("tabindex", "0");
+  svg.addEventListener("pointermove", nearest);
+  svg.addEventListener("pointerdown", nearest);
+  svg.addEventListener("pointerleave", hide);
+  svg.addEventListener("blur", hide);
+  svg.addEventListener("focus", () => {
+    if (svg.matches(":focus-visible")) stop(current < 0 ? 0 : current);
+  });
+  svg.addEventListener("keydown", (event) => {
+    const far = Math.max(1, Math.round(stops.length / 10));
+    const move = { ArrowRight: 1, ArrowLeft: -1, PageDown: far, PageUp: -far, Home: -1e9, End: 1e9 };
+    if (event.key === "Escape") hide();
+    else if (event.key in move) {
+      stop(current + move[event.key]);
+      event.preventDefault();
+    }
+  });
+}
+
+function showTip(lines, x, y) {
+  tip.replaceChildren(...lines.map((text) => element("div", {}, text)));
+  tip.hidden = false;
+  const { width, height } = tip.getBoundingClientRect();
+  const pageWidth = document.documentElement.clientWidth;
+  const left = x + 12 + width > pageWidth ? x - 12 - width : x + 12;
+  tip.style.left = `${Math.max(4, Math.min(left, pageWidth - width - 4))}px`;
+  tip.style.top = `${Math.max(4, y - height - 8)}px`;
+}

@@ -1,0 +1,183 @@
+"""``cqrf fit`` and ``cqrf tune``: from a table to a model file."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import shlex
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cqrf import CensoredQuantileForest
+from cqrf._input.features import PLURAL, read_features
+from cqrf.cli.console import (
+    format_plain,
+    format_size,
+    is_terminal,
+    print_json,
+    print_message,
+)
+from cqrf.cli.roles import Roles, TrainingTable, split_table
+from cqrf.cli.tables import name_source, read_whole
+
+
+class FitTask(NamedTuple):
+    """What to fit, and where to write it."""
+
+    path: str
+    roles: Roles
+    out: Path
+    settings: dict[str, Any]
+    as_json: bool = False
+
+
+def fit_file(task: FitTask) -> None:
+    """Read a table, fit a forest, and save it."""
+    table = read_training_table(task)
+    forest = make_forest(task.settings)
+    began = time.perf_counter()
+    forest.fit(table.X, table.y, sample_weight=table.weight, groups=table.groups)
+    save_forest(forest, table, task, {"seconds": time.perf_counter() - began})
+
+
+def tune_file(task: FitTask, n_trials: int, quantiles: list[float]) -> None:
+    """Read a table, find the settings of least out-of-bag loss, and save that forest."""
+    from cqrf import tune
+
+    table = read_training_table(task)
+    start = make_forest({**task.settings, "verbose": 0})
+    began = time.perf_counter()
+    tuned = tune(
+        start,
+        table.X,
+        table.y,
+        n_trials=n_trials,
+        quantiles=quantiles,
+        sample_weight=table.weight,
+        groups=table.groups,
+        random_state=task.settings["random_state"],
+        verbose=int(is_terminal()),
+    )
+    seconds = time.perf_counter() - began
+    if not task.as_json:
+        before, after = start.get_params(), tuned.forest.get_params()
+        changed = [f"{name}={after[name]}" for name in after if after[name] != before[name]]
+        best = ", ".join(changed) or "those given"
+        print_message(f"Tried   {n_trials} settings; best: {best}")
+    save_forest(tuned.forest, table, task, {"seconds": seconds, "trials": tuned.trials})
+
+
+def read_training_table(task: FitTask) -> TrainingTable:
+    """Read the table and print a summary of it."""
+    labels = (*task.roles.categories, task.roles.groups)
+    table = split_table(read_whole(task.path, labels), task.roles, task.path)
+    if not task.as_json:
+        print_summary(table, task.path)
+    return table
+
+
+def make_forest(settings: dict[str, Any]) -> CensoredQuantileForest:
+    """A forest with these settings; raises an error that names an unknown one."""
+    known = CensoredQuantileForest().get_params()
+    for name in settings:
+        if name not in known:
+            raise ValueError(
+                f"--set {name}: there is no such setting; there are {', '.join(known)}."
+            )
+    return CensoredQuantileForest(**{"verbose": int(is_terminal()), **settings})
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """Settings from NAME=VALUE; a value is a number, true, false, null, a list, or text."""
+    settings = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--set {pair}: write NAME=VALUE, as in --set min_samples_leaf=10.")
+        settings[name.strip()] = _parse_value(text.strip())
+    return settings
+
+
+def _parse_value(text: str) -> Any:
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError):
+            continue
+    return text
+
+
+def print_summary(table: TrainingTable, path: str) -> None:
+    """Print rows, events, columns and missing values, as they were read."""
+    y = table.y
+    n, n_events = len(y), int(y["event"].sum())
+    print_message(
+        f"Read    {path}: {n} rows, {n_events} events, {1 - n_events / n:.0%} censored; times from "
+        f"{format_plain(y['time'].min())} to {format_plain(y['time'].max())}"
+    )
+    if y["time"].min() < 0:
+        print_message(f"Note    {int((y['time'] < 0).sum())} times are below 0: is that intended?")
+    if table.has_nameless:
+        print_message("Note    a column without a name is left out")
+    matrix, columns = read_features(CensoredQuantileForest(), table.X)
+    names = table.X.column_names
+    for kind in dict.fromkeys(columns.kinds):
+        listed = [
+            f"{name} ({len(levels)} levels)" if levels is not None else name
+            for name, of, levels in zip(names, columns.kinds, columns.levels, strict=True)
+            if of == kind
+        ]
+        noun = kind if len(listed) == 1 else PLURAL[kind]
+        print_message(f"Columns {len(listed)} {noun}: {', '.join(listed)}")
+    for name, values in zip(names, matrix.T, strict=True):
+        if n > 2 and (np.diff(values) == 1).all():
+            option = f"--ignore {shlex.quote(name)}"
+            print_message(f"Note    {name} counts the rows: leave it out with {option}")
+    shares = zip(names, np.isnan(matrix).mean(axis=0), strict=True)
+    missing = [
+        f"{name} {share:.0%}" if share >= 0.005 else f"{name} below 1%"
+        for name, share in shares
+        if share > 0
+    ]
+    print_message("Missing " + (", ".join(missing) or "nothing"))
+
+
+def save_forest(
+    forest: CensoredQuantileForest, table: TrainingTable, task: FitTask, results: dict[str, Any]
+) -> None:
+    """Save the forest, and print its out-of-bag skill.
+
+    ``results`` has the seconds of the fit and, after tuning, its trials.
+    """
+    try:
+        skill = forest.score_oob()
+    except ValueError as error:
+        print_message(f"Note    {error}")
+        skill = math.nan
+    notes = {**task.roles.as_notes(), "source": name_source(task.path)}
+    forest.set_params(verbose=0).save(task.out, notes=notes)
+    size = task.out.stat().st_size
+    if task.as_json:
+        content = {
+            "model": str(task.out),
+            "bytes": size,
+            "rows": len(table.y),
+            "events": int(table.y["event"].sum()),
+            "columns": table.X.column_names,
+            "seconds": results["seconds"],
+            "skill_oob": skill,
+        }
+        print_json(content | results)
+        return
+    print_message(f"Grew    {forest.n_estimators} trees in {results['seconds']:.1f} s")
+    if not math.isnan(skill):
+        side = "below" if skill >= 0 else "above"
+        print_message(
+            f"Skill   {skill:.3f} out of bag: quantile loss {abs(skill):.0%} {side} that of one "
+            "Kaplan-Meier curve"
+        )
+    print_message(f"Saved   {task.out} ({format_size(size)})")

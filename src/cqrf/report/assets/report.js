@@ -1,0 +1,224 @@
+/* The page: draws each section from its content. */
+
+(() => {
+  const content = JSON.parse(document.getElementById("content").textContent);
+  const state = { level: content.first_level };
+  const byId = (id) => document.getElementById(id);
+
+  function fillText(section) {
+    const host = document.querySelector(`#${section} .text`);
+    host.append(...content[section].text.map((text) => element("p", {}, text)));
+  }
+
+  function fillTable(id, rows, classes = []) {
+    byId(id).querySelector("tbody").append(...rows.map((cells) => {
+      const tr = element("tr");
+      tr.append(...cells.map((cell, i) =>
+        cell instanceof Node ? cell : element("td", { class: classes[i] || "", dir: "auto" }, cell)));
+      return tr;
+    }));
+  }
+
+  function fillList(id, pairs) {
+    for (const [name, value] of pairs) {
+      byId(id).append(element("dt", {}, name), element("dd", {}, value));
+    }
+  }
+
+  function drawHistogram(host) {
+    const { edges, events, censored } = content.data.histogram;
+    const most = Math.max(...events.map((count, i) => count + censored[i]));
+    const sum = (counts) => counts.reduce((total, count) => total + count, 0);
+    const at = drawAxes(host, {
+      label: `Histogram of the observed times from ${formatNumber(edges[0])} to ${formatNumber(edges.at(-1))}: ` +
+        `${sum(events)} events and ${sum(censored)} censorings.`,
+      legend: [["first", "event"], ["second", "censored"]],
+      x: { low: edges[0], high: edges.at(-1), title: "observed time", format: formatNumber },
+      y: { low: 0, high: most * 1.05, title: "rows", format: formatNumber },
+    });
+    const stops = events.map((count, i) => {
+      const [x, end] = [at.x(edges[i]) + 0.5, at.x(edges[i + 1]) - 0.5];
+      const width = Math.max(0.5, end - x);
+      const [middle, y] = [at.y(count), at.y(count + censored[i])];
+      shape(at.svg, "rect", { class: "fill-first", x, y: middle, width, height: at.bottom - middle });
+      shape(at.svg, "rect", { class: "fill-second", x, y, width, height: middle - y });
+      return { x: (x + end) / 2, y,
+        lines: [`${formatNumber(edges[i])} to ${formatNumber(edges[i + 1])}`, `events: ${count}`,
+          `censored: ${censored[i]}`] };
+    });
+    addCursor(at, stops);
+  }
+
+  function drawMarginal(host) {
+    const { event_curve: events, censoring_curve: censorings } = content.data;
+    const [low, high] = content.time_range;
+    const legend = [];
+    if (events) legend.push(["solid", "event"]);
+    if (censorings) legend.push(["dashed", "censoring"]);
+    const at = drawAxes(host, {
+      label: "Kaplan-Meier curves of the time of the event and of the time of censoring." +
+        (events ? ` The survival probability at ${formatNumber(high)} is ` +
+          `${formatPercent(events.values.at(-1))}.` : " No row has an event."),
+      legend,
+      x: { low, high, title: "time", format: formatNumber },
+      y: { low: 0, high: 1, title: "survival probability", format: formatPercent },
+    });
+    const times = new Set();
+    for (const [curve, kind] of [[censorings, "line second"], [events, "line"]]) {
+      if (!curve) continue;
+      shape(at.svg, "path", { class: kind, d: stepPath(at, curve, low, high) });
+      curve.times.forEach((time) => times.add(time));
+    }
+    const stops = [...times].sort((a, b) => a - b).map((time) => ({
+      x: at.x(time), y: at.y(curveValue(events || censorings, time)),
+      lines: [`at ${formatNumber(time)}`,
+        events ? `event: ${formatPercent(curveValue(events, time))}` : "no event",
+        censorings ? `censoring: ${formatPercent(curveValue(censorings, time))}` : "no censoring"],
+    }));
+    addCursor(at, stops);
+  }
+
+  function drawCalibration(host) {
+    const { levels, observed, lower, upper, text } = content.calibration;
+    const share = (value) => formatPercent(value);
+    const at = drawAxes(host, {
+      label: "Calibration: share of events below each predicted level. " + text[1],
+      legend: [["solid", "observed"], ["band", "95\u00a0% band"], ["faint", "perfect"]], ratio: 0.95,
+      x: { low: 0, high: 1, title: "predicted level", format: share },
+      y: { low: 0, high: 1, title: "share of events below it", format: share },
+    });
+    const there = levels.map((_, i) => i)
+      .filter((i) => lower[i] !== null && upper[i] !== null && observed[i] !== null);
+    if (there.length > 1) {
+      const up = there.map((i) => `${at.x(levels[i])} ${at.y(upper[i])}`);
+      const down = there.map((i) => `${at.x(levels[i])} ${at.y(lower[i])}`).reverse();
+      shape(at.svg, "path", { class: "fill-band", d: `M${[...up, ...down].join("L")}Z` });
+    }
+    const [x1, x2, y1, y2] = [at.x(0), at.x(1), at.y(0), at.y(1)];
+    shape(at.svg, "line", { class: "line perfect", x1, x2, y1, y2 });
+    shape(at.svg, "path", { class: "line", d: linePath(at, levels, observed) });
+    addCursor(at, levels.map((_, i) => i).filter((i) => observed[i] !== null).map((i) => ({
+      x: at.x(levels[i]), y: at.y(observed[i]),
+      lines: [`predicted: ${share(levels[i])}`, `observed: ${share(observed[i])}`],
+    })));
+  }
+
+  function listBars() {
+    const { bars } = content.importance;
+    const most = Math.max(...bars.map(({ share }) => share), 1e-9);
+    for (const { name, share, label, rest } of bars) {
+      const item = element("li", { class: rest ? "rest" : "" });
+      const track = element("span", { class: "track" });
+      const bar = element("div");
+      bar.style.width = `${(100 * share) / most}%`;
+      track.append(bar);
+      item.append(element("span", { class: "name", title: name, dir: "auto" }, name), track,
+        element("span", { class: "share" }, label));
+      byId("bars").append(item);
+    }
+  }
+
+  /* All panels have the same axis of time, so that they can be compared. */
+  function makePanels() {
+    const { panels } = content.dependence;
+    const all = panels.flatMap(({ values }) => values.flat()).filter((value) => value !== null);
+    const [first, end] = content.time_range;
+    const low = Math.min(first, ...all), high = all.length ? Math.max(...all) * 1.04 : end;
+    return panels.map((panel) => {
+      const figure = element("figure");
+      const note = element("p", { class: "note" });
+      const host = element("div", { class: "chart panel" });
+      figure.append(element("h3", { dir: "auto", title: panel.name }, panel.name), host, note);
+      byId("panels").append(figure);
+      return () => {
+        draw(host, () => drawPanel(host, panel, low, high > low ? high : end));
+        note.textContent = describeGaps(panel);
+      };
+    });
+  }
+
+  function describeGaps({ values, grid, name, kind }) {
+    const gone = values[state.level].filter((value) => value === null).length;
+    const level = formatPercent(content.levels[state.level]);
+    if (!gone) return `The ${level} quantile is identifiable at all values.`;
+    const what = kind === "category" ? "categories" : "values";
+    if (gone === grid.length) return `The ${level} quantile is not identifiable at any value of ${name}, because of censoring.`;
+    return `Gaps: because of censoring the ${level} quantile is not identifiable at ${gone} of ${grid.length} ${what} of ${name}.`;
+  }
+
+  function drawPanel(host, panel, low, high) {
+    const { name, kind, grid } = panel;
+    const isCategory = kind === "category";
+    const xs = isCategory ? grid.map((_, i) => i) : grid;
+    const level = formatPercent(content.levels[state.level]);
+    const chosen = panel.values[state.level];
+    const known = chosen.filter((value) => value !== null);
+    const span = known.length
+      ? `from ${formatNumber(Math.min(...known))} to ${formatNumber(Math.max(...known))}` : "not identifiable because of censoring";
+    let [start, stop] = isCategory ? [-0.5, xs.length - 0.5] : [Math.min(...xs), Math.max(...xs)];
+    if (start === stop) [start, stop] = [start - 0.5, stop + 0.5];
+    const at = drawAxes(host, {
+      label: `The ${level} quantile along ${name}: ${span}. ${describeGaps(panel)}`,
+      x: { low: start, high: stop, kind, title: kind === "duration" ? `${name} (days)` : "",
+        labels: isCategory ? grid : null,
+        format: kind === "duration" ? (value) => formatNumber(value / 86400) : (value) => formatValue(value, kind) },
+      y: { low, high, title: "time", format: formatNumber },
+      legend: [["solid", `${level} quantile`], ["faint", "the other levels"]],
+    });
+    const order = panel.values.map((_, k) => k).filter((k) => k !== state.level);
+    for (const k of [...order, state.level]) {
+      const here = k === state.level;
+      if (!isCategory) {
+        shape(at.svg, "path", { class: here ? "line" : "line other", d: linePath(at, xs, panel.values[k]) });
+      }
+      panel.values[k].forEach((value, i) => {
+        if (value === null || !(here || isCategory)) return;
+        shape(at.svg, "circle", { class: here ? "dot" : "dot other", cx: at.x(xs[i]), cy: at.y(value),
+          r: isCategory ? (here ? 6 : 3.5) : 3.5 });
+      });
+    }
+    addCursor(at, xs.map((x, i) => ({
+      x: at.x(x), y: chosen[i] === null ? null : at.y(chosen[i]),
+      lines: [`${name}: ${isCategory ? grid[i] : formatValue(x, kind)}`,
+        ...content.levels.map((each, k) => `${formatPercent(each)}: ` +
+          (panel.values[k][i] === null ? "not identifiable" : formatNumber(panel.values[k][i]))).reverse()],
+    })));
+  }
+
+  byId("title").textContent = content.title;
+  byId("summary").textContent = content.summary;
+  byId("source").textContent = content.source === null ? "" : `Data: ${content.source}`;
+  byId("source").hidden = content.source === null;
+
+  const select = byId("quantile");
+  content.levels.forEach((level, k) => {
+    const text = level === 0.5 ? "50\u00a0% (median)" : formatPercent(level);
+    select.append(element("option", { value: String(level) }, text));
+    if (k === state.level) select.selectedIndex = k;
+  });
+
+  for (const section of ["data", "evaluation", "calibration", "importance", "dependence", "rows",
+    "limits"]) fillText(section);
+  draw(byId("histogram"), drawHistogram);
+  draw(byId("marginal"), drawMarginal);
+  fillTable("columns", content.data.columns);
+  fillTable("scores", content.evaluation.scores.map(({ name, note, forest, baseline }) => {
+    const cell = element("td", {}, name);
+    cell.append(element("span", { class: "note" }, note));
+    return [cell, forest, baseline];
+  }), ["", "number", "number"]);
+  if (content.calibration.levels) draw(byId("calibrated"), drawCalibration);
+  listBars();
+  const panels = makePanels();
+  panels.forEach((show) => show());
+  const showRows = listRows(content, state);
+  fillTable("unidentified", content.limits.shares.map(({ level, label }) => [level, label]));
+  fillList("items", content.about.items);
+  fillList("settings", content.about.settings);
+
+  select.addEventListener("change", () => {
+    state.level = select.selectedIndex;
+    panels.forEach((show) => show());
+    showRows();
+  });
+})();

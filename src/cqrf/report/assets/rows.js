@@ -1,0 +1,251 @@
+/* Rows: the list, which sorts and filters, and the curve of the selected row.
+   A row is an array; report/rows.py writes its fields in this order. */
+
+const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL] = Array(9).keys();
+
+function listRows(content, state) {
+  const fromLeft = content.censoring === "left";
+  const beyond = fromLeft ? "<" : ">";
+  const levels = content.levels;
+  const body = document.querySelector("#table tbody");
+  const status = (row) => (row[EVENT] ? "event" : "censored");
+  const hasPrediction = (row) => row[LAST_NEIGHBOUR] !== null;
+
+  /* Long labels often differ at their ends. */
+  function shorten(label) {
+    const signs = Array.from(label);
+    if (signs.length <= 32) return label;
+    return signs.slice(0, 18).join("") + "…" + signs.slice(-12).join("");
+  }
+  /* A censored time as 12+: the event came later; from the left as <12. */
+  function formatTime(row) {
+    if (row[EVENT]) return formatNumber(row[TIME]);
+    return fromLeft ? "<" + formatNumber(row[TIME]) : formatNumber(row[TIME]) + "+";
+  }
+  function formatQuantile(row, k) {
+    if (!hasPrediction(row)) return "not out of bag";
+    return row[QUANTILES][k] === null ? beyond + formatNumber(row[LAST_NEIGHBOUR]) : formatNumber(row[QUANTILES][k]);
+  }
+  function formatInterval(row) {
+    const [low, high] = [formatQuantile(row, 0), formatQuantile(row, levels.length - 1)];
+    return low === high ? low : `${low} to ${high}`;
+  }
+  function formatMaxLevel(row) {
+    return row[MAX_LEVEL] === null ? "none" : formatPercent(row[MAX_LEVEL]);
+  }
+  /* Sort key: unidentified quantiles beyond all others, rows without a prediction at the end. */
+  function sortKey(row, k) {
+    if (!hasPrediction(row)) return null;
+    const value = row[QUANTILES][k];
+    const beyondAll = fromLeft ? -1e300 : 1e300;
+    return value === null ? beyondAll : value;
+  }
+  const top = levels.length - 1;
+  const columns = [
+    { head: () => "Row", cell: (row) => shorten(String(row[LABEL])), by: (row) => row[LABEL] },
+    { head: () => "Time", cell: formatTime, by: (row) => row[TIME], number: true },
+    { head: () => "Status", cell: status, by: status },
+    { head: () => `${formatPercent(levels[state.level])} quantile`, number: true,
+      cell: (row) => formatQuantile(row, state.level), by: (row) => sortKey(row, state.level) },
+    { head: () => "80\u00a0% interval", cell: formatInterval, by: (row) => sortKey(row, fromLeft ? 0 : top),
+      number: true },
+    { head: () => (fromLeft ? "Min. level" : "Max. level"), cell: formatMaxLevel,
+      by: (row) => row[MAX_LEVEL], number: true },
+  ];
+
+  const heads = columns.map((column, c) => {
+    const th = element("th", { scope: "col", class: column.number ? "number" : "" });
+    const button = element("button", { type: "button" }, column.head());
+    button.addEventListener("click", () => sortBy(c));
+    th.append(button);
+    document.querySelector("#table thead tr").append(th);
+    return { th, button };
+  });
+  const lines = content.rows.rows.map((row) => {
+    const tr = element("tr", { tabindex: "-1" });
+    const cells = columns.map((column) =>
+      element("td", { class: column.number ? "number" : "" }, column.cell(row)));
+    cells[0].setAttribute("dir", "auto");
+    cells[0].title = String(row[LABEL]);
+    tr.append(...cells);
+    const line = { row, tr, cells, shown: true, text: `${row[LABEL]} ${status(row)}`.toLowerCase() };
+    tr.addEventListener("click", () => choose(line));
+    tr.addEventListener("keydown", (event) => press(event, line));
+    return line;
+  });
+  let order = lines.slice();
+  let chosen = null;
+  let sorted = { column: -1, up: true };
+
+  function sortBy(c, keep = false) {
+    const up = keep ? sorted.up : sorted.column === c ? !sorted.up : true;
+    sorted = { column: c, up };
+    const by = columns[c].by;
+    order.sort((one, two) => {
+      const [a, b] = [by(one.row), by(two.row)];
+      if (a === null || b === null) return (a === null) - (b === null);
+      const sign = typeof a === "number" && typeof b === "number"
+        ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+      return (sorted.up ? 1 : -1) * sign;
+    });
+    heads.forEach(({ th }, k) => {
+      if (k === c) th.setAttribute("aria-sort", up ? "ascending" : "descending");
+      else th.removeAttribute("aria-sort");
+    });
+    body.append(...order.map(({ tr }) => tr));
+  }
+
+  function press(event, line) {
+    const visible = order.filter(({ shown }) => shown);
+    const at = visible.indexOf(line);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + 10, PageUp: at - 10,
+      Home: 0, End: visible.length - 1 };
+    if (event.key === "Enter" || event.key === " ") choose(line);
+    else if (event.key in to) {
+      const next = visible[Math.max(0, Math.min(visible.length - 1, to[event.key]))];
+      reach(next);
+      next.tr.focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  /* One row at a time is in the tab order. */
+  function reach(line) {
+    for (const { tr } of lines) tr.setAttribute("tabindex", "-1");
+    line.tr.setAttribute("tabindex", "0");
+  }
+
+  function choose(line, scroll = true) {
+    if (chosen) chosen.tr.removeAttribute("aria-current");
+    chosen = line;
+    line.tr.setAttribute("aria-current", "true");
+    reach(line);
+    showRow();
+    const detail = document.getElementById("detail");
+    const box = detail.getBoundingClientRect();
+    if (scroll && (box.top < 0 || box.top > window.innerHeight)) detail.scrollIntoView();
+  }
+
+  function filter() {
+    const wanted = document.getElementById("filter").value.trim().toLowerCase();
+    let count = 0;
+    for (const line of lines) {
+      line.shown = line.text.includes(wanted);
+      line.tr.hidden = !line.shown;
+      count += line.shown;
+    }
+    const visible = order.filter(({ shown }) => shown);
+    if (visible.length) reach(chosen && chosen.shown ? chosen : visible[0]);
+    document.getElementById("found").textContent = count === lines.length
+      ? `${count} rows` : `${count} of ${lines.length} rows`;
+  }
+
+  function showRow() {
+    const row = chosen.row;
+    const outcome = row[EVENT] ? "event at" : fromLeft ? "event before" : "no event until";
+    document.getElementById("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}`;
+    const list = document.getElementById("quantiles");
+    list.replaceChildren();
+    const host = document.getElementById("curve");
+    if (!hasPrediction(row)) {
+      draw(host, () => host.append(element("p", {},
+        "Every tree has drawn this row, so it has no out-of-bag prediction.")));
+      return;
+    }
+    levels.forEach((level, k) => {
+      const item = element("li", {}, `${formatPercent(level)}: ${formatQuantile(row, k)}`);
+      if (k === state.level) item.setAttribute("aria-current", "true");
+      list.append(item);
+    });
+    draw(host, () => drawCurve(host, row));
+  }
+
+  function drawCurve(host, row) {
+    const unit = content.rows.unit;
+    const curve = {
+      initial: row[INITIAL] / unit,
+      times: row[STEPS].map((i) => content.rows.times[i]),
+      values: row[SURVIVAL].map((value) => value / unit),
+    };
+    const [first, end] = content.time_range;
+    const pad = 0.12 * (end - first);
+    const low = fromLeft ? Math.min(first - pad, row[TIME]) : Math.min(first, row[TIME]);
+    const high = Math.max(end + pad, row[TIME]);
+    const left = curve.values.length ? curve.values.at(-1) : curve.initial;
+    /* The curve ends at the last neighbour (under left censoring, it starts at the first). */
+    const from = Math.min(...curve.times.slice(0, 1), row[LAST_NEIGHBOUR]);
+    const until = Math.max(...curve.times.slice(-1), row[LAST_NEIGHBOUR]);
+    const isLimited = fromLeft ? curve.initial < 1 - 1e-3 : left > 1e-3;
+    const part = `${fromLeft ? "Levels below" : "Levels above"} ${formatMaxLevel(row)}`;
+    const middle = levels[state.level];
+    const label = `Survival curve of ${row[LABEL]}. Its ${formatPercent(middle)} quantile is ` +
+      `${formatQuantile(row, state.level)}, its 80\u00a0% interval ${formatInterval(row)}.` +
+      (isLimited ? ` ${part} are not identifiable because of censoring.` : "");
+    const at = drawAxes(host, {
+      label, ratio: 0.72,
+      x: { low, high, title: "time", format: formatNumber },
+      y: { low: 0, high: 1, title: "survival probability", format: formatPercent },
+    });
+    if (isLimited) {
+      const x = fromLeft ? at.x(low) : at.x(until);
+      const width = Math.max(0, fromLeft ? at.x(from) - x : at.x(high) - x);
+      const y = fromLeft ? at.y(1) : at.y(left);
+      const height = Math.max(0, fromLeft ? at.y(curve.initial) - y : at.y(0) - y);
+      shape(at.svg, "rect", { class: "fill-hatch", x, y, width, height });
+    }
+    const begin = fromLeft ? from : low;
+    const path = stepPath(at, curve, begin, fromLeft ? high : until);
+    shape(at.svg, "path", { class: "line", d: path });
+    if (isLimited) {
+      const [cx, cy] = fromLeft ? [at.x(from), at.y(curve.initial)] : [at.x(until), at.y(left)];
+      shape(at.svg, "circle", { class: "dot open", cx, cy, r: 5 });
+    }
+    const observed = at.x(row[TIME]);
+    shape(at.svg, "line", { class: "observed", x1: observed, x2: observed, y1: at.top, y2: at.bottom });
+    write(at, observed, at.top + 12, row[EVENT] ? "event" : "censored");
+    const stops = [{ x: at.x(low), y: at.y(curve.initial), lines: [`time ${formatNumber(low)}`,
+      `survival: ${formatPercent(curve.initial)}`] }];
+    if (fromLeft) stops.pop();
+    curve.times.forEach((time, i) => stops.push({ x: at.x(time), y: at.y(curve.values[i]),
+      lines: [`time ${formatNumber(time)}`, `survival: ${formatPercent(curve.values[i])}`] }));
+    levels.forEach((level, k) => {
+      const value = row[QUANTILES][k];
+      if (value === null) return;
+      const here = k === state.level;
+      const [cx, cy] = [at.x(value), at.y(1 - level)];
+      shape(at.svg, "circle", { class: here ? "dot" : "dot other", cx, cy, r: here ? 6 : 4.5 });
+      stops.push({ x: cx, y: cy, lines: [`${formatPercent(level)} quantile: ${formatNumber(value)}`] });
+      if (here) write(at, cx + 6, cy - 6, `${formatPercent(level)}: ${formatNumber(value)}`);
+    });
+    if (isLimited) {
+      const short = at.y(0) - at.y(left) < 44;
+      const y = fromLeft ? at.y(curve.initial) + 16 : (short ? at.y(left) : at.y(0)) - 24;
+      const spot = { class: "label", x: fromLeft ? at.left + 4 : at.right - 4,
+        "text-anchor": fromLeft ? "start" : "end" };
+      shape(at.svg, "text", { ...spot, y }, "not identifiable:");
+      shape(at.svg, "text", { ...spot, y: y + 15 }, part.toLowerCase());
+    }
+    stops.sort((one, two) => one.x - two.x);
+    addCursor(at, stops);
+  }
+
+  /* Text beside a point, on the side where it fits. */
+  function write(at, x, y, text) {
+    const ends = x > at.right - 7 * text.length;
+    shape(at.svg, "text", { class: "label", x: ends ? x - 6 : x + 6, y: Math.max(at.top + 10, y),
+      "text-anchor": ends ? "end" : "start" }, text);
+  }
+
+  body.append(...order.map(({ tr }) => tr));
+  document.getElementById("filter").addEventListener("input", filter);
+  choose(lines[0], false);
+  filter();
+
+  /* Redraw what depends on the chosen quantile. */
+  return () => {
+    heads.forEach(({ button }, c) => { button.textContent = columns[c].head(); });
+    for (const { row, cells } of lines) cells[3].textContent = columns[3].cell(row);
+    if (sorted.column === 3) sortBy(3, true);
+    showRow();
+  };
+}

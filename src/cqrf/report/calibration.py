@@ -1,0 +1,73 @@
+"""The section on calibration: observed shares of events below each predicted level."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from cqrf._views.numbers import format_number, format_percent, round_numbers
+from cqrf.calibration import Calibration, calibrate_curves
+from cqrf.report.evaluation import describe_failure
+from cqrf.report.predictions import TablePredictions
+
+SIGNIFICANCE = 0.05
+
+
+def describe_calibration(table: TablePredictions) -> dict[str, Any]:
+    """Content of the section on calibration."""
+    try:
+        found = calibrate(table)
+    except ValueError as error:
+        return {"text": [f"Calibration {describe_failure(error)}."], "levels": None}
+    identifiable = ~np.isnan(found.observed)
+    text = [
+        "If the forest is calibrated, 30\u00a0% of the events come before the predicted 30\u00a0% "
+        "quantile, and so on for each level: the curve lies on the diagonal."
+    ]
+    if not identifiable.any():
+        text.append("No level is identifiable for these rows, because of censoring.")
+        return {"text": text, "levels": None}
+    levels = found.levels[identifiable]
+    text.append(
+        f"Here it is {format_number(100 * found.distance, 2)} percentage points off on average, "
+        f"over the identifiable levels ({format_percent(levels.min())} to "
+        f"{format_percent(levels.max())}). The band is its pointwise 95\u00a0% confidence interval."
+    )
+    if np.isfinite(found.p_value):
+        text.append(describe_test(found.p_value))
+    if not table.out_of_bag and table.n_training_rows:
+        text.append("Training rows are among these rows, so this is not a fair test.")
+    return {
+        "text": text,
+        "levels": round_numbers(found.levels),
+        "observed": round_numbers(found.observed),
+        "lower": round_numbers(found.lower),
+        "upper": round_numbers(found.upper),
+    }
+
+
+def describe_test(p_value: float) -> str:
+    """Result of the D-calibration test as a sentence."""
+    p = "p < 0.001" if p_value < 0.001 else f"p = {format_number(p_value, 2)}"
+    if p_value < SIGNIFICANCE:
+        return f"The D-calibration test rejects calibration ({p})."
+    return (
+        f"The D-calibration test does not reject calibration ({p}). It has less power the more "
+        "rows are censored, and less still out of bag: look at the curve."
+    )
+
+
+def calibrate(table: TablePredictions) -> Calibration:
+    """Calibration on the evaluated rows."""
+    rows = np.arange(len(table.target.time)) if table.scores_all_rows else table.evaluated_rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calibrate_curves(
+            table.curves(rows),
+            table.target.take(rows),
+            table.weight[rows] * table.has_prediction[rows],
+            censoring=table.censoring,
+            confidence=1 - SIGNIFICANCE,
+        )

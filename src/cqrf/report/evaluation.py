@@ -1,0 +1,229 @@
+"""The section on evaluation: scores of the forest beside one Kaplan-Meier curve for all rows.
+
+Metrics, their labels and their order are those of :mod:`cqrf.metrics.registry`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf._input.target import oriented
+from cqrf._model.skill import compute_oob_skill, compute_skill, marginal_quantiles
+from cqrf._survival.curves import StepCurves, step_curves
+from cqrf._views.curves import SHOWN_LEVELS, thin_curve
+from cqrf._views.numbers import format_count, format_number, format_percent
+from cqrf.metrics import FLOOR
+from cqrf.metrics.ipcw import marginal_weights, read_evaluation_rows
+from cqrf.metrics.metric import SCORE_QUANTILES, Metric, Predictions
+from cqrf.metrics.registry import METRICS
+from cqrf.report.predictions import TablePredictions
+
+SCORE_COLUMNS = [SHOWN_LEVELS.index(level) for level in SCORE_QUANTILES]
+MAX_BASELINE_STEPS = 1000
+
+
+def describe_evaluation(table: TablePredictions) -> dict[str, Any]:
+    """Content of the section on evaluation."""
+    skill, reason = find_skill(table)
+    text = [describe_test_rows(table)]
+    if skill is not None:
+        text.append(describe_skill(skill))
+    horizon = find_horizon(table)
+    if np.isfinite(horizon):
+        beyond = "after" if table.censoring == "right" else "before"
+        text.append(
+            f"Scores are computed up to the horizon {format_number(horizon)}: {beyond} it, the "
+            f"estimated probability of not being censored is below {format_percent(FLOOR)}."
+        )
+    if table.target.entry is not None:
+        text.append("Scores of rows with an entry time ignore it.")
+    scores = [
+        {
+            "name": "Skill",
+            "forest": reason or format_number(skill or 0.0, 3),
+            "baseline": "0",
+            "note": "1 minus the ratio of the forest's quantile losses to those of Kaplan-Meier; "
+            "1 is perfect.",
+        }
+    ]
+    n_predicted = int(table.has_prediction.sum())
+    if n_predicted:
+        scores += compute_scores(table)
+    n_evaluated = len(table.evaluated_rows)
+    if n_evaluated < n_predicted:
+        text.append(f"Scores of survival curves use {n_evaluated:,} rows, evenly spaced.")
+    return {"text": text, "scores": scores, "out_of_bag": table.out_of_bag}
+
+
+def describe_test_rows(table: TablePredictions) -> str:
+    """Which rows are scored, and whether the forest was fitted to them."""
+    n, n_training = len(table.target.time), table.n_training_rows
+    if table.out_of_bag:
+        n_left_out = n - int(table.has_prediction.sum())
+        rest = (
+            f" {format_count(n_left_out, 'row')} drawn by every tree cannot be scored."
+            if n_left_out
+            else ""
+        )
+        return (
+            "This is the training table. Each row is scored out of bag: with the trees that did "
+            f"not draw it.{rest}"
+        )
+    if n_training == 0:
+        return "The training table has none of these rows: a fair test."
+    share = "All of these rows are" if n_training == n else f"{n_training:,} of these {n:,} may be"
+    return (
+        f"{share} training rows, so the scores below are optimistic. Give the training table "
+        "itself, with its rows in their order, to score it out of bag."
+    )
+
+
+def find_skill(table: TablePredictions) -> tuple[float | None, str | None]:
+    """Skill over the Kaplan-Meier curve of the training rows, or why there is none."""
+    predicted, model = table.clipped[:, SCORE_COLUMNS], table.model
+    try:
+        if table.out_of_bag:
+            skill = compute_oob_skill(model, predicted)
+        else:
+            sample = table.censoring_sample
+            skill = compute_skill(model, predicted, table.target, censored_as=sample)
+    except ValueError as error:
+        return None, describe_failure(error)
+    if not np.isfinite(skill):
+        return None, "not defined: the loss of the Kaplan-Meier curve is 0"
+    return skill, None
+
+
+def describe_skill(skill: float) -> str:
+    """Skill as a sentence."""
+    baseline = "that of one Kaplan-Meier curve for all rows"
+    if abs(skill) < 0.005:
+        return f"The forest's quantile loss is about {baseline}: the features explain little."
+    side, advice = ("below", "") if skill > 0 else ("above", ": prefer that curve")
+    return f"The forest's quantile loss is {format_percent(abs(skill))} {side} {baseline}{advice}."
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPredictions(Predictions):
+    """Predictions as metrics read them; ``curves`` is None unless the rows are evaluated."""
+
+    score_quantiles: NDArray[np.float64]
+    means: NDArray[np.float64]
+    curves: StepCurves | None
+
+    def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Quantiles of shape (n, n_levels), for levels among SCORE_QUANTILES."""
+        columns = [SCORE_QUANTILES.index(level) for level in levels]
+        return np.ascontiguousarray(self.score_quantiles[:, columns])
+
+    def survival(self, times: ArrayLike | None = None) -> StepCurves | NDArray[np.float64]:
+        """Survival curves, or their values of shape (n, n_times)."""
+        assert self.curves is not None
+        return self.curves if times is None else self.curves(times)
+
+    def mean(self) -> NDArray[np.float64]:
+        """Restricted means of shape (n,)."""
+        return self.means
+
+    def censoring_survival(self) -> StepCurves:
+        """Not computed: scores use one Kaplan-Meier estimate of G."""
+        raise NotImplementedError
+
+
+def compute_scores(table: TablePredictions) -> list[dict[str, str]]:
+    """Scores of the forest and of the Kaplan-Meier curve, in the order of the registry.
+
+    Metrics of survival curves use the evaluated rows, other metrics all rows with a prediction.
+    """
+    predicted = np.flatnonzero(table.has_prediction)
+    evaluated = table.evaluated_rows
+    pair_of_values = predict_both(table, predicted, with_curves=False)
+    pair_of_curves = predict_both(table, evaluated, with_curves=True)
+    scores = []
+    for metric in METRICS.values():
+        pair = pair_of_curves if "survival" in metric.needs else pair_of_values
+        of_forest, of_baseline = (format_scores(metric, each) for each in pair)
+        better = "Higher" if metric.higher_is_better else "Lower"
+        for key, label in metric.labels().items():
+            scores.append(
+                {
+                    "name": f"{label[0].upper()}{label[1:]}",
+                    "forest": of_forest[key],
+                    "baseline": of_baseline[key],
+                    "note": f"{metric.description} {better} is better.",
+                }
+            )
+    return scores
+
+
+def predict_both(
+    table: TablePredictions, rows: NDArray[np.intp], *, with_curves: bool
+) -> tuple[ScoredPredictions, ScoredPredictions]:
+    """Predictions of the forest and of the Kaplan-Meier curve for some rows."""
+    n = len(rows)
+    baseline_quantiles = marginal_quantiles(table.model, np.array(SCORE_QUANTILES))
+    of_forest = ScoredPredictions(
+        y_train=table.censoring_sample,
+        y_test=table.target.take(rows)._replace(entry=None),
+        censoring=table.censoring,
+        train_weight=table.weight,
+        sample_weight=table.score_weight(rows),
+        score_quantiles=table.clipped[rows][:, SCORE_COLUMNS],
+        means=table.means[rows],
+        curves=table.curves(rows) if with_curves else None,
+    )
+    of_baseline = replace(
+        of_forest,
+        score_quantiles=np.repeat(baseline_quantiles, n, axis=0),
+        means=np.zeros(n),  # all alike: rows are tied
+        curves=repeat_marginal_curve(table, n) if with_curves else None,
+    )
+    return of_forest, of_baseline
+
+
+def repeat_marginal_curve(table: TablePredictions, n: int) -> StepCurves:
+    """The Kaplan-Meier curve of the training rows, once for each of n rows."""
+    model = table.model
+    weights = marginal_weights(model.rows.weight, len(model.order))
+    curve = step_curves(weights, model.ranked_target, censoring=table.censoring)[0]
+    curve = thin_curve(curve, MAX_BASELINE_STEPS)
+    return StepCurves(
+        np.arange(n + 1) * len(curve.times),
+        np.tile(curve.times, n),
+        np.tile(curve.values, n),
+        np.full(n, curve.initial),
+    )
+
+
+def find_horizon(table: TablePredictions) -> float:
+    """Time up to which scores are computed."""
+    sample = table.censoring_sample
+    rows = read_evaluation_rows(
+        sample, sample, censoring=table.censoring, train_weight=table.weight
+    )
+    return float(oriented(rows.horizon, table.censoring))
+
+
+def format_scores(metric: Metric, predictions: Predictions) -> dict[str, str]:
+    """Values of a metric by key as text, or why they cannot be computed."""
+    keys = list(metric.labels())
+    if not keys:
+        return {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.atleast_1d(metric.compute(predictions))
+    except ValueError as error:
+        return dict.fromkeys(keys, describe_failure(error))
+    return {key: format_number(value, 3) for key, value in zip(keys, values, strict=True)}
+
+
+def describe_failure(error: ValueError) -> str:
+    """Why a number cannot be computed, without the advice of the error."""
+    return f"cannot be computed: {str(error).split('. ')[0].rstrip('.')}"

@@ -1,0 +1,106 @@
+"""Rows of a table: subjects start from them, and training rows are listed as neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from cqrf._input.features import read_features
+from cqrf._input.target import Target, read_target
+from cqrf._model.predict import encode_all
+from cqrf._views.training_table import is_training_table
+from cqrf.estimator import CensoredQuantileForest
+from cqrf.serve.values import Column, Problem, RequestError, Value, write_value
+
+MAX_FOUND = 50
+
+
+@dataclass(frozen=True, eq=False)
+class DataRows:
+    """Rows of a table.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n, n_features)
+        The rows as the forest reads them.
+    labels : list of str
+        A label for each row.
+    source : str
+        Where they came from.
+    training : Target or None
+        Times and events, if these are the training rows.
+    """
+
+    matrix: NDArray[Any]
+    labels: list[str]
+    source: str
+    training: Target | None
+
+
+def read_data_rows(
+    forest: CensoredQuantileForest, X: Any, y: Any, labels: Sequence[str], source: str
+) -> DataRows:
+    """Rows of a table; y is None if times and events are not known."""
+    model = forest.model_
+    matrix, _ = read_features(forest, X, model.columns)
+    training = None
+    if y is not None:
+        target = read_target(y)
+        if is_training_table(model, target, encode_all(model, matrix)):
+            training = target
+    return DataRows(matrix, list(labels), source, training)
+
+
+def row_values(data: DataRows, row: int, columns: Sequence[Column]) -> dict[str, Value]:
+    """Values of a row by column name, as JSON has them."""
+    values = data.matrix[row].tolist()
+    return {
+        column.name: write_value(float(value), column)
+        for column, value in zip(columns, values, strict=True)
+    }
+
+
+def find_row(data: DataRows | None, number: int, columns: Sequence[Column]) -> dict[str, Any]:
+    """A row of the table, by its number from 1."""
+    data = require_data(data)
+    if not 1 <= number <= len(data.labels):
+        raise RequestError(
+            Problem(f"there is no row {number}: rows go from 1 to {len(data.labels):,}.", "row"),
+            status=404,
+        )
+    row, target = number - 1, data.training
+    return {
+        "row": number,
+        "label": data.labels[row],
+        "values": row_values(data, row, columns),
+        "time": None if target is None else float(target.time[row]),
+        "event": None if target is None else bool(target.event[row]),
+    }
+
+
+def search_rows(data: DataRows | None, text: str) -> dict[str, Any]:
+    """Rows whose label equals the text, then those that start with it, then those that have it."""
+    data = require_data(data)
+    wanted = text.strip().casefold()
+    found: dict[str, list[dict[str, Any]]] = {"equals": [], "starts": [], "contains": []}
+    for number, label in enumerate(data.labels, start=1):
+        folded = label.strip().casefold()
+        place = folded.find(wanted)
+        if place < 0:
+            continue
+        match = "equals" if folded == wanted else "contains" if place else "starts"
+        if len(found[match]) < MAX_FOUND:
+            found[match].append({"row": number, "label": label})
+    rows = [*found["equals"], *found["starts"], *found["contains"]]
+    return {"rows": rows[:MAX_FOUND], "total": len(data.labels)}
+
+
+def require_data(data: DataRows | None) -> DataRows:
+    """The table, or an error if the server has none."""
+    if data is None:
+        message = "the server has no table: start it with --data."
+        raise RequestError(Problem(message), status=404)
+    return data

@@ -1,0 +1,64 @@
+"""Description of the model for ``/model``: columns, training rows, settings, limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cqrf
+from cqrf._model.settings import plain_settings
+from cqrf.serve.columns import ColumnSummary
+from cqrf.serve.model_view import ModelView
+from cqrf.serve.predictions import CONFIDENCE
+from cqrf.serve.schema import Limits
+
+
+def describe_model(view: ModelView, limits: Limits) -> dict[str, Any]:
+    """Columns, training rows, settings and limits."""
+    forest, model, data = view.forest, view.model, view.data
+    train = model.training_target
+    return {
+        "name": view.name,
+        "version": cqrf.__version__,
+        "fingerprint": view.fingerprint,
+        "columns": [describe_column(summary) for summary in view.summaries],
+        "rows": len(train.time),
+        "events": int(train.event.sum()),
+        "first_time": float(train.time.min()),
+        "last_time": float(train.time.max()),
+        "trees": len(model.forest.roots),
+        "censoring": model.censoring,
+        "settings": plain_settings(forest),
+        "notes": dict(getattr(forest, "notes_", {})),
+        "confidence": describe_confidence(view, CONFIDENCE),
+        "limits": limits.model_dump(),
+        "data": None
+        if data is None
+        else {
+            "source": data.source,
+            "rows": len(data.labels),
+            "training": data.training is not None,
+        },
+    }
+
+
+def describe_column(summary: ColumnSummary) -> dict[str, Any]:
+    """A column as JSON has it."""
+    choices = summary.choices
+    return {
+        "name": summary.column.name,
+        "kind": summary.column.kind,
+        "importance": summary.importance,
+        "missing": summary.missing,
+        "low": summary.low,
+        "high": summary.high,
+        "step": summary.step,
+        "quantiles": [quantile._asdict() for quantile in summary.quantiles],
+        "choices": None if choices is None else [choice._asdict() for choice in choices],
+        "typical": summary.typical,
+        "exact": summary.is_exact,
+    }
+
+
+def describe_confidence(view: ModelView, level: float | None) -> dict[str, Any]:
+    """Level of the confidence intervals, and why there are none."""
+    return {"level": level, "reason": None if level is None else view.no_errors_reason}

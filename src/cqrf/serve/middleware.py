@@ -1,0 +1,157 @@
+"""Middleware: checks of host, content type and size before, security headers after a request."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import sys
+from collections.abc import Iterable, MutableMapping, Sequence
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cqrf.serve.values import Problem
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+LOCAL = ("localhost", "127.0.0.1", "::1")
+DRAIN_FACTOR = 16  # a body up to this times the limit is read, so that the client gets the answer
+
+
+class PlainJson(JSONResponse):
+    """JSON in ASCII; raises an error for NaN and infinity."""
+
+    def render(self, content: Any) -> bytes:
+        """Bytes of the content."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def error_response(
+    status: int, problems: Sequence[Problem], headers: MutableMapping[str, str] | None = None
+) -> PlainJson:
+    """Response to a request that is refused."""
+    listed = [problem._asdict() for problem in problems]
+    content = {"error": problems[0].message, "problems": listed}
+    return PlainJson(content, status, dict(headers or {}))
+
+
+class SecurityMiddleware:
+    """Checks host, content type and size of a request, and adds security headers to responses.
+
+    A ``Host`` that is not allowed is refused: a page of another site cannot reach the server by
+    a name that was made to point to this machine (DNS rebinding).
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, hosts: Iterable[str], any_address: bool, max_bytes: int
+    ) -> None:
+        self.app, self.hosts, self.any_address = app, frozenset(hosts), any_address
+        self.max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it here."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        headers = Headers(scope=scope)
+        answer = self.check_host(headers) or check_type(scope["method"], headers)
+        body = b""
+        if answer is None and scope["method"] == "POST":
+            read = await self.read_body(headers, receive)
+            if read is None:
+                return
+            answer = read if isinstance(read, PlainJson) else None
+            body = read if isinstance(read, bytes) else b""
+        if answer is not None:
+            await answer(scope, receive, send_with_headers)
+            return
+        is_unread = scope["method"] == "POST"
+
+        async def replay() -> Message:
+            nonlocal is_unread
+            if not is_unread:
+                return await receive()
+            is_unread = False
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.app(scope, replay, send_with_headers)
+
+    def check_host(self, headers: Headers) -> PlainJson | None:
+        """Refuse a host that is not allowed."""
+        host = split_host(headers.get("host", ""))
+        if host in self.hosts or (self.any_address and is_address(host)):
+            return None
+        message = (
+            f"the host {host[:80]!r} is not allowed: use localhost, or start the server with "
+            "--allow-host."
+        )
+        return error_response(400, [Problem(message, "Host")])
+
+    async def read_body(self, headers: Headers, receive: Receive) -> bytes | PlainJson | None:
+        """The whole body; an error response if it is too large, None if the client has gone."""
+        text = headers.get("content-length", "0")
+        stated = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else sys.maxsize
+        parts: list[bytes] = []
+        too_large, max_read = stated > self.max_bytes, DRAIN_FACTOR * self.max_bytes
+        size, more = 0, stated <= max_read
+        while more and size <= max_read:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            part = message.get("body", b"")
+            size += len(part)
+            too_large = too_large or size > self.max_bytes
+            if too_large:
+                parts.clear()
+            else:
+                parts.append(part)
+            more = message.get("more_body", False)
+        if too_large:
+            text = f"the body has more than {self.max_bytes:,} bytes: send fewer rows at a time."
+            return error_response(413, [Problem(text)], {"Connection": "close"})
+        return b"".join(parts)
+
+
+def check_type(method: str, headers: Headers) -> PlainJson | None:
+    """Refuse other types than JSON, which pages of other origins cannot send without CORS."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method != "POST" or kind == "application/json":
+        return None
+    message = "send JSON, with the header Content-Type: application/json."
+    return error_response(415, [Problem(message, "Content-Type")])
+
+
+def split_host(host: str) -> str:
+    """A Host header without its port and brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address, which no name server resolves."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""A forest with what the page and the API need of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._input.features import feature_names
+from cqrf._model.fitted import Model
+from cqrf._model.predict import check_errors
+from cqrf._model.settings import read_solver
+from cqrf._survival.quantiles import QuantileSolver
+from cqrf._views.curves import time_range
+from cqrf.estimator import CensoredQuantileForest
+from cqrf.serve.columns import ColumnSummary, summarise_columns
+from cqrf.serve.data_rows import DataRows
+from cqrf.serve.values import Column
+
+N_TIMES = 161  # of the even grid on which curves are given
+PADDING = 0.1  # share of the range of times that is drawn beyond its ends
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """A forest, its columns, and the rows of a table if there is one.
+
+    Attributes
+    ----------
+    times : ndarray
+        Grid on which survival curves are given.
+    no_errors_reason : str or None
+        Why the forest has no standard errors; None if it has.
+    """
+
+    forest: CensoredQuantileForest
+    name: str
+    summaries: list[ColumnSummary]
+    data: DataRows | None
+    solver: QuantileSolver
+    times: NDArray[np.float64]
+    no_errors_reason: str | None
+
+    @property
+    def model(self) -> Model:
+        """The fitted forest."""
+        return self.forest.model_
+
+    @property
+    def columns(self) -> list[Column]:
+        """Name, kind and levels of each column."""
+        return [summary.column for summary in self.summaries]
+
+    @property
+    def shows_training(self) -> bool:
+        """Whether training rows may be shown."""
+        return self.data is not None and self.data.training is not None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the columns, which tells links of this model from those of others."""
+        columns = [list(column) for column in self.columns]
+        return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:8]
+
+
+def make_view(forest: CensoredQuantileForest, name: str, data: DataRows | None = None) -> ModelView:
+    """Join the forest with its columns and rows."""
+    model = forest.model_
+    training = data.matrix if data is not None and data.training is not None else None
+    low, high = time_range(model.training_target.time)
+    padding = PADDING * (high - low)
+    start = low - padding if model.censoring == "left" else low
+    names, importance = feature_names(forest), forest.feature_importances_
+    return ModelView(
+        forest=forest,
+        name=name,
+        summaries=summarise_columns(model, names, importance, training),
+        data=data,
+        solver=read_solver(forest, model.censoring),
+        times=np.linspace(start, high + padding, N_TIMES),
+        no_errors_reason=find_no_errors_reason(model),
+    )
+
+
+def find_no_errors_reason(model: Model) -> str | None:
+    """Why the forest has no standard errors; None if it has."""
+    try:
+        check_errors(model)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,258 @@
+"""Predictions for rows, as JSON has them.
+
+Nothing here is NaN or infinite. A time that is not identifiable because of censoring has no value
+but a bound: the time of the last neighbour, after which it lies (of the first neighbour, before
+which it lies, under left censoring).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._model.predict import (
+    MaxLevel,
+    QuantileIntervals,
+    Quantiles,
+    SurvivalAt,
+    SurvivalErrors,
+    WeightRows,
+    encode_queries,
+    read_weights,
+)
+from cqrf._survival.little_bags import confidence_width, survival_interval
+from cqrf._views.curves import SHOWN_LEVELS
+from cqrf.serve.data_rows import row_values
+from cqrf.serve.model_view import ModelView
+
+AFTER, BEFORE, OPEN = "after_bound", "before_bound", "open"
+CONFIDENCE = 0.95  # of the band on the page
+MAX_NEIGHBOURS = 12
+DECIMALS = 6  # of probabilities and weights on the page
+
+
+class PredictionRequest(NamedTuple):
+    """What is predicted for every row."""
+
+    quantiles: Sequence[float]
+    times: Sequence[float] = ()
+    intervals: Sequence[float] = ()
+    confidence: float | None = None
+
+    @property
+    def n_values(self) -> int:
+        """Predicted values for each row."""
+        return len(self.quantiles) + len(self.times) + 2 * len(self.intervals)
+
+
+class Estimates(NamedTuple):
+    """Estimates for n rows.
+
+    Attributes
+    ----------
+    quantiles : ndarray of shape (n, n_levels)
+        The requested quantiles, then both ends of each prediction interval.
+    bounds, max_levels : ndarray of shape (n,)
+        Time of the last neighbour, and largest identifiable level.
+    survival : ndarray of shape (n, n_times)
+        Survival probabilities.
+    quantile_intervals, survival_intervals : ndarray of shape (n, ..., 2), or None
+        Confidence intervals; None if there are no standard errors.
+    """
+
+    quantiles: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+    max_levels: NDArray[np.float64]
+    survival: NDArray[np.float64]
+    quantile_intervals: NDArray[np.float64] | None
+    survival_intervals: NDArray[np.float64] | None
+
+
+def predict_rows(
+    view: ModelView, matrix: NDArray[np.float64], request: PredictionRequest
+) -> list[dict[str, Any]]:
+    """Quantiles, intervals and survival of each row of a matrix."""
+    estimates = estimate(view, matrix, request)
+    return [row_content(view, estimates, i, request) for i in range(len(matrix))]
+
+
+def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRequest) -> Estimates:
+    """Everything that is requested, from one pass over the weights."""
+    model, solver = view.model, view.solver
+    tails = [(1 - coverage) / 2 for coverage in request.intervals]
+    ends = [level for tail in tails for level in (tail, 1 - tail)]
+    levels = np.array([*request.quantiles, *ends], dtype=np.float64)
+    times = np.array(request.times, dtype=np.float64)
+    readers: list[Any] = [Quantiles(solver, levels), MaxLevel(solver), SurvivalAt(times)]
+    queries = encode_queries(model, matrix, 1)
+    if request.confidence is None or view.no_errors_reason is not None:
+        solution, max_levels, survival = read_weights(model, queries, readers, 1)
+        quantile_intervals = survival_intervals = None
+    else:
+        width = confidence_width(request.confidence)
+        requested = levels[: len(request.quantiles)]
+        readers += [SurvivalErrors(times), QuantileIntervals(solver, requested, width)]
+        with np.errstate(over="ignore"):  # at levels near 1 an end is infinite
+            results = read_weights(model, queries, readers, 1)
+            solution, max_levels, survival, errors, quantile_intervals = results
+            band = survival_interval(survival, width * errors, model.censoring)
+        survival_intervals = np.stack(band, axis=-1)
+    return Estimates(
+        quantiles=solution.values,
+        bounds=solution.last_neighbor,
+        max_levels=max_levels,
+        survival=survival,
+        quantile_intervals=quantile_intervals,
+        survival_intervals=survival_intervals,
+    )
+
+
+def row_content(
+    view: ModelView, estimates: Estimates, i: int, request: PredictionRequest
+) -> dict[str, Any]:
+    """Predictions for row i."""
+    bound, values = float(estimates.bounds[i]), estimates.quantiles[i].tolist()
+    first_end = len(request.quantiles)
+    intervals = [
+        {
+            "coverage": coverage,
+            "lower": time_content(values[first_end + 2 * k], bound),
+            "upper": time_content(values[first_end + 2 * k + 1], bound),
+        }
+        for k, coverage in enumerate(request.intervals)
+    ]
+    quantiles = [
+        {"level": level, **time_content(values[k], bound)}
+        for k, level in enumerate(request.quantiles)
+    ]
+    survival: list[dict[str, Any]] = [
+        {"time": time, "probability": float(estimates.survival[i, k])}
+        for k, time in enumerate(request.times)
+    ]
+    if request.confidence is not None:
+        for k, quantile in enumerate(quantiles):
+            found = estimates.quantile_intervals
+            ends = None if found is None else found[i, k]
+            quantile["confidence_interval"] = interval_content(ends, bound, view.model.censoring)
+        for k, probability in enumerate(survival):
+            found = estimates.survival_intervals
+            band = None if found is None else found[i, k].tolist()
+            probability["confidence_interval"] = (
+                None if band is None else {"lower": band[0], "upper": band[1]}
+            )
+    return {
+        "quantiles": quantiles,
+        "intervals": intervals,
+        "survival": survival,
+        "estimable": estimable_content(view, float(estimates.max_levels[i]), bound),
+    }
+
+
+def describe_subjects(view: ModelView, matrix: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Everything that the page shows of each row of a matrix."""
+    model, solver = view.model, view.solver
+    readers: list[Any] = [
+        Quantiles(solver, np.array(SHOWN_LEVELS)),
+        MaxLevel(solver),
+        SurvivalAt(view.times),
+        WeightRows(),
+    ]
+    queries = encode_queries(model, matrix, 1)
+    lower = upper = None
+    if view.no_errors_reason is not None:
+        solution, max_levels, survival, weights = read_weights(model, queries, readers, 1)
+    else:
+        readers.append(SurvivalErrors(view.times))
+        solution, max_levels, survival, weights, errors = read_weights(model, queries, readers, 1)
+        width = confidence_width(CONFIDENCE) * errors
+        with np.errstate(over="ignore"):
+            lower, upper = survival_interval(survival, width, model.censoring)
+    subjects = []
+    for i in range(len(matrix)):
+        bound = float(solution.last_neighbor[i])
+        quantiles = [
+            {"level": level, **time_content(value, bound)}
+            for level, value in zip(SHOWN_LEVELS, solution.values[i].tolist(), strict=True)
+        ]
+        positive = slice(weights.indptr[i], weights.indptr[i + 1])
+        rows, values = weights.indices[positive], weights.data[positive]
+        subjects.append(
+            {
+                "quantiles": quantiles,
+                "estimable": estimable_content(view, float(max_levels[i]), bound),
+                "survival": round_all(survival[i]),
+                "lower": None if lower is None else round_all(lower[i]),
+                "upper": None if upper is None else round_all(upper[i]),
+                "n_neighbours": len(rows),
+                "effective_sample_size": round(float(1 / (values**2).sum()), 1),
+                "neighbours": list_neighbours(view, rows, values),
+            }
+        )
+    return subjects
+
+
+def list_neighbours(
+    view: ModelView, rows: NDArray[np.int32], weights: NDArray[np.float64]
+) -> list[dict[str, Any]] | None:
+    """The training rows of largest weight; None if they may not be shown."""
+    data = view.data
+    if data is None or data.training is None:
+        return None
+    columns = view.columns
+    largest = np.lexsort((rows, -weights))[:MAX_NEIGHBOURS]
+    return [
+        {
+            "row": int(rows[k]) + 1,
+            "label": data.labels[rows[k]],
+            "weight": round(float(weights[k]), DECIMALS),
+            "time": float(data.training.time[rows[k]]),
+            "event": bool(data.training.event[rows[k]]),
+            "values": row_values(data, int(rows[k]), columns),
+        }
+        for k in largest
+    ]
+
+
+def time_content(value: float, bound: float) -> dict[str, Any]:
+    """A time, or the bound beyond which it lies."""
+    if math.isfinite(value):
+        return {"value": value, "bound": None, "reason": None}
+    return {"value": None, "bound": bound, "reason": AFTER if value > 0 else BEFORE}
+
+
+def end_content(value: float, bound: float, censoring: str) -> dict[str, Any]:
+    """An end of a confidence interval, which may be open on the side without censoring."""
+    if math.isfinite(value) or (value > 0) == (censoring == "right"):
+        return time_content(value, bound)
+    return {"value": None, "bound": None, "reason": OPEN}
+
+
+def interval_content(
+    ends: NDArray[np.float64] | None, bound: float, censoring: str
+) -> dict[str, Any] | None:
+    """Confidence interval of a quantile; None if there are no standard errors."""
+    if ends is None:
+        return None
+    lower, upper = (end_content(end, bound, censoring) for end in ends.tolist())
+    return {"lower": lower, "upper": upper}
+
+
+def estimable_content(view: ModelView, max_level: float, bound: float) -> dict[str, Any]:
+    """Identifiable levels, and the time of the last neighbour."""
+    max_level = max_level if math.isfinite(max_level) else 0.0
+    from_left = view.model.censoring == "left"
+    return {
+        "from_level": max_level if from_left else 0.0,
+        "to_level": 1.0 if from_left else max_level,
+        "bound": bound,
+    }
+
+
+def round_all(values: NDArray[np.float64]) -> list[float]:
+    """Probabilities with as many decimals as a chart shows."""
+    rounded: list[float] = np.round(values, DECIMALS).tolist()
+    return rounded
