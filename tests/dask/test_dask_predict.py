@@ -159,6 +159,7 @@ def test_settings_of_predictions_can_be_changed(client, table):
     assert not np.array_equal(found[1], found[2])
 
 
+@pytest.mark.slow
 def test_a_large_forest_is_sent_once_and_outlives_its_worker():
     """Dask's warning about large graphs is an error here; the forest survives a killed worker."""
     rng = np.random.default_rng(0)

@@ -33,6 +33,7 @@ def after_batches(monkeypatch, n_batches, do):
     return done
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_fit_has_no_effect(monkeypatch, table):
     X, y = table
     local = CensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
