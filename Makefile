@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 CASES := 20000
 FILES := 100000
 BENCH :=
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+COVERED := $(BIN)/coverage run -m pytest -q -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -19,14 +21,16 @@ demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it 
 	@$(BIN)/python -m cqrf.demo
 
 test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five minutes)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "kernel and not slow" tests/_forest
+	@$(PYTEST) -m "not kernel and not slow"
 
-test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory, kernels
+	@$(PYTEST) -m "kernel or slow"
 
 coverage: $(VENV)/.with-test  ## Measure which lines and branches the tests run
 	@rm -f .coverage .coverage.*
-	@CQRF_EXAMPLES=10 $(BIN)/coverage run -m pytest -q -n 2 --dist worksteal -m "not slow"
+	@NUMBA_DISABLE_JIT=1 CQRF_EXAMPLES=10 $(COVERED) -m "kernel and not slow" tests/_forest
+	@CQRF_EXAMPLES=10 $(COVERED) -m "not kernel and not slow"
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report --sort=cover > .coverage.txt; \
 		echo "The least covered modules:"; head -22 .coverage.txt; tail -1 .coverage.txt

@@ -13,6 +13,16 @@ from cqrf.metrics import censored_quantile_loss, quantile_loss
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 
+# Weights and entries are further kernels to compile for each criterion; one of them is a sample.
+OTHER_CRITERIA = ("quantile", "variance", "logrank")
+EVERY_CRITERION = pytest.mark.parametrize(
+    "criterion",
+    [
+        "censored_quantile",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in OTHER_CRITERIA),
+    ],
+)
+
 
 def small(**settings):
     few = {"n_estimators": 30, "max_samples": 0.5, "random_state": 0}
@@ -50,7 +60,7 @@ class TestSampleWeight:
         )
         np.testing.assert_allclose(weighted, repeated, rtol=0, atol=1e-12)
 
-    @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile", "variance", "logrank"])
+    @EVERY_CRITERION
     def test_integers_are_repeated_rows_statistically(self, criterion):
         """Weights and repetitions say the same of a population; ignoring them does not."""
         train, test = make_aft(800, 3, random_state=1), make_aft(500, 3, random_state=2)
@@ -93,7 +103,7 @@ class TestSampleWeight:
         np.testing.assert_array_equal(forest.predict_oob(0.3)[kept], dropped.predict_oob(0.3))
         assert np.isfinite(forest.predict_oob(0.3)[~kept]).all()
 
-    @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile", "variance", "logrank"])
+    @EVERY_CRITERION
     def test_rows_that_weigh_next_to_nothing_make_no_gain(self, criterion, tmp_path):
         x = np.arange(400.0)[:, np.newaxis]
         y = np.random.default_rng(0).exponential(size=400)
@@ -286,7 +296,7 @@ class TestDelayedEntry:
             forest.predict_survival(ones[:1], grid)[0], peer.predict(grid), atol=1e-12
         )
 
-    @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile", "variance", "logrank"])
+    @EVERY_CRITERION
     def test_truncation_bias_is_removed(self, criterion):
         """Short times are missing from the table; entry times put them back."""
         time, event, entry = truncated(4000, 3)

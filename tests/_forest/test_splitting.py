@@ -316,6 +316,7 @@ def test_a_feature_that_does_not_vary_is_not_a_candidate():
         assert FoundSplit("variance", rows, here, n_candidates=1, seed=seed).feature == 17
 
 
+@pytest.mark.slow
 def test_only_as_many_varying_features_are_tried_as_there_are_candidates():
     # Feature j is better than feature j - 1, so the one chosen is the best of those drawn. The
     # best of m drawn from p is the last in m / p of all draws.

@@ -83,6 +83,7 @@ def test_the_size_of_a_batch_changes_no_bit(monkeypatch):
     assert_same(*forests)
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_rows_of_the_same_weight_are_rows_without_weights(criterion):
     rows, order = make_forest_rows()
