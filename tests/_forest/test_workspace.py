@@ -55,7 +55,7 @@ def test_a_row_of_labels_has_an_even_number_of_columns_from_a_cache_line_on(n_la
 @pytest.mark.parametrize("late", [False, True])
 def test_what_rows_do_not_have_is_none(weighted, late):
     work = make_work(weighted=weighted, late=late)
-    for found in (work.tree.weight, work.block.weight, work.split.count):
+    for found in (work.tree.weight, work.block.weight, work.split.counts):
         assert (found is not None) == weighted
     for found in (work.tree.first_at_risk, work.block.first_at_risk, work.label.absent):
         assert (found is not None) == late
