@@ -6,7 +6,7 @@ import pytest
 from lifelines import KaplanMeierFitter
 
 from cqrf import CensoredQuantileForest, censored, solve_quantiles
-from cqrf._forest.training import draw_lots, draw_ranks, in_bag_bits
+from cqrf._forest.sampling import derive_tree_keys, draw_subsamples, in_bag_bits
 from cqrf.datasets import make_aft
 from cqrf.evaluation import evaluate
 from cqrf.metrics import censored_quantile_loss, quantile_loss
@@ -193,7 +193,8 @@ class TestGroups:
         forest = small(bootstrap=bootstrap).fit(data.X, data.y, groups=groups)
         sampling = forest.model_.sampling
         by_rank = groups[forest.model_.order]
-        ranks, starts = draw_ranks(sampling, draw_lots(sampling, 0, 0, 20))
+        samples = draw_subsamples(sampling, derive_tree_keys(sampling, 0, 0, 20))
+        ranks, starts = samples.ranks, samples.starts
         for k in range(20):
             split, leaf = (
                 ranks[starts[2 * k + part] : starts[2 * k + part + 1]] for part in range(2)

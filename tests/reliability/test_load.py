@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
-from cqrf._forest.grower import LEAF
-from cqrf._forest.training import Forest, _starts
+from cqrf._forest.layout import _starts
+from cqrf._forest.spec import LEAF, Forest
+from cqrf._forest.traversal import find_leaves
 from cqrf._forest.weights import forest_weights
 from cqrf._model.fit import check_n_rows
 
@@ -169,7 +170,8 @@ def test_leaves_beyond_2_to_the_31_rows_are_read(tmp_path):
         leaf_rows=rows,
         importance=np.zeros(1),
     )
-    weights = forest_weights(forest, np.array([[0], [1]], np.uint8), 5)
+    leaves = find_leaves(forest, np.array([[0], [1]], np.uint8))
+    weights = forest_weights(leaves, forest.leaf_rows, 5)
     assert weights.ranks.tolist() == [1, 4, 0, 2, 3]
     np.testing.assert_allclose(weights.values, [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
 

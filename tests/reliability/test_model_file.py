@@ -20,7 +20,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from cqrf import CensoredQuantileForest, ModelFileError, censored
-from cqrf._forest.training import Forest
+from cqrf._forest.spec import Forest
 from cqrf._model.file import FORMAT, MARK, PREAMBLE, read_model_file
 from cqrf._model.file_checks import SECTIONS
 from cqrf.datasets import load_pbc, make_aft
