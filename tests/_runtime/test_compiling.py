@@ -1,6 +1,9 @@
 """Compiling: kernels work without a cache, and garbage collection pauses during compilation."""
 
 import gc
+import os
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -54,3 +57,28 @@ def test_garbage_collection_pauses_until_the_outermost_compilation_ends(was_on):
         assert not any(pause.states)
     finally:
         (gc.enable if before else gc.disable)()
+
+
+RENAMED = """
+from typing import NamedTuple
+from cqrf._runtime.compiling import kernel
+class NAME(NamedTuple):
+    value: float
+@kernel
+def double(record):
+    return 2 * record.value
+print(double(NAME(4.0)))
+"""
+
+
+def test_a_renamed_record_class_does_not_break_a_cache_that_is_still_there(tmp_path):
+    for name in ("Before", "After"):
+        (tmp_path / "renamed.py").write_text(RENAMED.replace("NAME", name))
+        run = subprocess.run(
+            [sys.executable, "-c", "import renamed"],
+            cwd=tmp_path,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+        )
+        assert run.stdout == "8.0\n", run.stderr

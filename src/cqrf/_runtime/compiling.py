@@ -57,10 +57,26 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Decorator of a kernel that Python calls. It writes into arrays and allocates none."""
     compile_it = partial(njit, no_cfunc_wrapper=True, **{**OPTIONS, **options})
     try:
-        return compile_it(cache=True)(function)
+        compiled = compile_it(cache=True)(function)
     except RuntimeError:  # the package cannot be written to, and there is no home folder
         _warn_without_cache()
         return compile_it()(function)
+    index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if index is not None:
+        index._load_index = partial(load_index, index._load_index)
+    return compiled
+
+
+def load_index(load: Callable[[], Any]) -> Any:
+    """The index of a kernel's cache; empty if it names a class that is no longer there.
+
+    Numba reads the classes of a kernel's arguments before it sees that the source has changed. A
+    record that was renamed since would otherwise end every call in an AttributeError.
+    """
+    try:
+        return load()
+    except (AttributeError, ImportError):
+        return {}
 
 
 def allocating_kernel(function: Callable[..., Any]) -> Any:
