@@ -128,7 +128,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
-    assert said.strip().endswith("stopped; the same command goes on from here")
+    assert said.strip().endswith("stopped; the same command continues from here")
     cases = Folder(out, Study()).missing_cases(CATALOG[5].load())
     assert 0 < len(cases) < 200
 
