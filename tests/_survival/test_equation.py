@@ -222,3 +222,11 @@ def test_copies_of_a_row_share_its_weight():
     # Each of the four copies has .1, less than the single rows.
     assert neighbors([0.4, 0.35, 0.25], 2.0, copies) == [0, 1, 1]
     assert neighbors([0.4, 0.35, 0.25], 3.0, copies) == [4, 1, 1]
+
+
+def test_without_levels_nothing_is_written():
+    weights = Weights(np.array([0, 2]), np.array([0, 1], np.int32), np.array([0.5, 0.5]))
+    time, event = np.array([1.0, 2.0]), np.array([True, True])
+    memory = np.full(8, 7.0)  # a write to an array without columns would end up here
+    beran_roots(weights, time, event, np.empty(0), np.empty(3), memory[:0].reshape(1, 0))
+    assert (memory == 7.0).all()

@@ -107,7 +107,7 @@ def beran_roots(weights, time, event, taus, at_risk, quantiles):
     n_taus = taus.shape[0]
     for q in range(offsets.shape[0] - 1):
         start, end = offsets[q], offsets[q + 1]
-        if start == end:
+        if start == end or n_taus == 0:
             continue
         remaining = 0.0
         at_risk[end - start] = 0.0
