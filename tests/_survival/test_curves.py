@@ -405,7 +405,7 @@ def test_weight_at_risk_counts_rows_from_the_first_time_after_their_entry(seed):
     rows, entries = late_rows(np.random.default_rng(seed), n=25, n_times=8)
     walk, first_at_risk = walk_late(rows, entries)
     at_risk = np.empty(len(rows) + 1)
-    weight_at_risk(walk.ranks, walk.weight, first_at_risk, at_risk)
+    weight_at_risk(walk.ranks, walk.weight, first_at_risk, at_risk, np.empty(len(rows)))
     total = sum(weight for _, _, weight in rows)
     for i in range(len(rows)):
         if i and walk.time[i - 1] == walk.time[i]:

@@ -16,12 +16,14 @@ from cqrf._survival.equation import (
     Equation,
     argmin_rule,
     beran_roots,
+    is_candidate,
     largest_levels,
-    list_candidates,
     make_work,
     marginal_censoring_survival,
     mark_neighbors,
     root_rule,
+    survival_after,
+    write_terms,
 )
 from oracles.survival import (
     CLOSE,
@@ -58,7 +60,7 @@ class Case:
         # An empty row before and behind it.
         offsets = np.array([0, 0, len(ranks), len(ranks)])
         self.weights = Weights(offsets, ranks, values)
-        self.work, self.candidates = make_work(len(ranks))
+        self.work = make_work(len(ranks), len(TAUS))
 
     @property
     def sample(self):
@@ -74,11 +76,31 @@ class Case:
     def n_neighbors(self):
         return min(N_NEIGHBORS, len(self.time))
 
+    def candidates(self, method, neighbors_only=False):
+        """Time, H, G and H / G of each candidate."""
+        equation, work, ranks = self.equation(method, neighbors_only), self.work, self.weights.ranks
+        end = write_terms(ranks, self.weights.values, self.target, equation, work)
+        found = [
+            i
+            for i in range(end)
+            if is_candidate(i, ranks, self.target.time, neighbors_only, work.copies)
+        ]
+        g = work.beran if method == "beran" else work.other
+        return [
+            (
+                self.target.time[ranks[i]],
+                work.survival[i] * work.beran[i],
+                g[i],
+                survival_after(i, equation.method, work.survival, work.beran, work.other),
+            )
+            for i in found
+        ]
+
     def solve(self, rule, method):
         neighbors_only = method == "knn" and rule is argmin_rule
         solved = np.full((3, len(TAUS)), np.inf)
         equation = self.equation(method, neighbors_only)
-        rule(self.weights, self.target, equation, TAUS, self.work, self.candidates, solved)
+        rule(self.weights, self.target, equation, TAUS, self.work, solved)
         assert np.isinf(solved[[0, 2]]).all()  # without weights nothing is written
         return solved[1]
 
@@ -87,46 +109,30 @@ class Case:
 @given(Rows)
 def test_candidates_are_the_distinct_times_up_to_the_last_event(method, rows):
     case = Case(rows)
-    n = list_candidates(
-        case.weights.ranks,
-        case.weights.values,
-        case.target,
-        case.equation(method),
-        case.work,
-        case.candidates,
-    )
+    found = case.candidates(method)
     expected = list(estimating_equation(method, *case.sample, 0.5, case.n_neighbors))
-    assert case.candidates.time[:n].tolist() == [q for q, _, _ in expected]
-    for c, (q, s_n, g) in enumerate(expected):
-        remaining = float(g / 2 - s_n)
-        assert_allclose(case.candidates.remaining[c], remaining, atol=1e-12)
-        assert_allclose(case.candidates.censoring_survival[c], float(g), atol=1e-12)
-        if g > 0:
-            assert_allclose(case.candidates.survival[c], remaining / float(g), atol=1e-11)
-        elif remaining > 0:
-            assert case.candidates.survival[c] == 1.0
+    assert [time for time, *_ in found] == [time for time, *_ in expected]
+    for (time, remaining, g, survival), (_, s_n, true_g) in zip(found, expected, strict=True):
+        true_remaining = true_g / 2 - s_n
+        assert_allclose(remaining, float(true_remaining), atol=1e-12)
+        assert_allclose(g, float(true_g), atol=1e-12)
+        if true_g > 0:
+            assert_allclose(survival, float(true_remaining / true_g), atol=1e-11)
+        elif true_remaining > 0:
+            assert survival == 1.0
         else:  # nothing is left to divide: the product-limit curve itself
-            survival = float(value_at(kaplan_meier(*case.sample), q))
-            if method == "beran":
-                assert_allclose(case.candidates.survival[c], survival, atol=1e-12)
+            assert_allclose(survival, float(value_at(kaplan_meier(*case.sample), time)), atol=1e-12)
 
 
 @given(Rows)
 def test_with_neighbours_only_the_other_times_are_no_candidates(rows):
     case = Case(rows)
-    n = list_candidates(
-        case.weights.ranks,
-        case.weights.values,
-        case.target,
-        case.equation("knn", neighbors_only=True),
-        case.work,
-        case.candidates,
-    )
+    found = case.candidates("knn", neighbors_only=True)
     near = find_neighbors(case.weight, case.n_neighbors)
     times = {t for t, mark in zip(case.time, near, strict=True) if mark}
     seen = [t for t, e, mark in zip(case.time, case.event, near, strict=True) if e and mark]
     last = max(seen, default=-np.inf)
-    assert case.candidates.time[:n].tolist() == sorted(t for t in times if t <= last)
+    assert [time for time, *_ in found] == sorted(t for t in times if t <= last)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -165,19 +171,9 @@ def test_the_fast_kernel_is_the_root_rule_with_beran(rows):
 def test_the_largest_level_is_one_minus_the_smallest_survival(method, rows):
     case = Case(rows)
     levels = np.full(3, np.nan)
-    largest_levels(
-        case.weights, case.target, case.equation(method), case.work, case.candidates, levels
-    )
+    largest_levels(case.weights, case.target, case.equation(method), case.work, levels)
     assert levels[[0, 2]].tolist() == [0.0, 0.0]
-    n = list_candidates(
-        case.weights.ranks,
-        case.weights.values,
-        case.target,
-        case.equation(method),
-        case.work,
-        case.candidates,
-    )
-    assert levels[1] == max([0.0, *(1.0 - case.candidates.survival[:n])])
+    assert levels[1] == max([0.0, *(1.0 - survival for *_, survival in case.candidates(method))])
 
 
 @given(Rows)

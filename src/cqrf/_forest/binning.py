@@ -69,27 +69,26 @@ def encode(
 
     Of some columns only, if they are given; the codes of the others are 0.
     """
-    encoded = np.arange(X.shape[1]) if columns is None else columns
+    encoded = list(range(X.shape[1])) if columns is None else columns.tolist()
     codes = np.zeros((X.shape[1], X.shape[0]), dtype=np.uint8)
+    padded = np.full((len(encoded), MAX_BINS), np.inf)
+    for its_edges, column in zip(padded, encoded, strict=True):
+        its_edges[: len(edges[column])] = edges[column]
     step = max(1, TASK_SIZE // max(1, len(X)))
-    tasks = [
-        (X, edges, codes, encoded[first : first + step]) for first in range(0, len(encoded), step)
-    ]
+    groups = [slice(first, first + step) for first in range(0, len(encoded), step)]
+    tasks = [(X.T, padded[group], codes, encoded[group]) for group in groups]
     list(thread_map(_encode_columns, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
 
 
 def _encode_columns(
-    X: NDArray[np.float64],
-    edges: list[NDArray[np.float64]],
+    values: NDArray[np.float64],
+    edges: NDArray[np.float64],
     codes: NDArray[np.uint8],
-    columns: NDArray[np.intp],
+    columns: list[int],
 ) -> None:
-    padded = np.empty(MAX_BINS)
-    for column in columns:
-        padded.fill(np.inf)
-        padded[: len(edges[column])] = edges[column]
-        _encode_column(X[:, column], padded, codes[column])
+    for its_edges, column in zip(edges, columns, strict=True):
+        _encode_column(values[column], its_edges, codes[column])
 
 
 @kernel

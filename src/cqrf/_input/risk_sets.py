@@ -45,11 +45,11 @@ def subtract_not_entered(rows, weights, first_at_risk, at_risk, absent):
     at_risk : (n,) float64, overwritten
         Weight of a row and all behind it; afterwards the weight of its risk set, which is never
         less than its own.
-    absent : (n + 1,) float64
-        Work array.
+    absent : (n,) float64 or longer
+        Work array. No row enters behind itself, so that n places are enough.
     """
     n = rows.shape[0]
-    for j in range(n + 1):
+    for j in range(n):
         absent[j] = 0.0
     for j in range(n):
         absent[0] += weights[j]

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from cqrf._forest.weights import Weights
 from cqrf._input.risk_sets import first_at_risk, subtract_not_entered
 from cqrf._input.target import Target
-from cqrf._runtime.compiling import allocating_kernel, kernel
+from cqrf._runtime.compiling import kernel
 
 
 class RankedTarget(NamedTuple):
@@ -140,6 +140,22 @@ class StepCurves:
         )
 
 
+class Steps(NamedTuple):
+    """Steps of one curve per query: those of curve q are ``offsets[q] : offsets[q + 1]``."""
+
+    offsets: NDArray[np.int64]
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+class CurveWork(NamedTuple):
+    """Work arrays of :func:`product_limit` for the longest row of n weights, (n + 1,) float64."""
+
+    at_risk: NDArray[np.float64]
+    survival: NDArray[np.float64]
+    censoring_survival: NDArray[np.float64]
+
+
 def step_curves(
     weights: Weights,
     target: RankedTarget,
@@ -148,27 +164,33 @@ def step_curves(
     censoring: str = "right",
 ) -> StepCurves:
     """Survival of T, or of C, for each row of weights."""
-    offsets, times, values = _step_curves(
-        weights, target.time, target.event, target.first_at_risk, of_censoring
-    )
+    n_queries = len(weights.offsets) - 1
+    longest = np.diff(weights.offsets).max(initial=0)
+    work = CurveWork._make(np.empty((3, longest + 1)))
+    times, values = np.empty((2, len(weights.ranks)))
+    steps = Steps(np.zeros(n_queries + 1, np.int64), times, values)
+    # Curves need no sample weights: without them there is one compiled kernel less.
+    n = _write_steps(weights, target._replace(weight=None), of_censoring, work, steps)
+    times, values = times[:n].copy(), values[:n].copy()
     if censoring == "right":
-        return StepCurves(offsets, times, values, np.ones(len(offsets) - 1))
-    new_times, new_values = np.empty_like(times), np.empty_like(values)
-    initial = np.empty(len(offsets) - 1)
-    _mirror(offsets, times, values, new_times, new_values, initial)
-    return StepCurves(offsets, new_times, new_values, initial)
+        return StepCurves(steps.offsets, times, values, np.ones(n_queries))
+    mirrored = Steps(steps.offsets, np.empty(n), np.empty(n))
+    initial = np.empty(n_queries)
+    _mirror(Steps(steps.offsets, times, values), mirrored, initial)
+    return StepCurves(steps.offsets, mirrored.times, mirrored.values, initial)
 
 
-@allocating_kernel
-def weight_at_risk(ranks, weights, first_at_risk, at_risk):
+@kernel
+def weight_at_risk(ranks, weights, first_at_risk, at_risk, absent):
     """Write the weight at risk just before each row.
 
     ranks : (n,) int32, ascending; weights : (n,) float64
         The rows of a query and their weights.
     first_at_risk : int32 by rank, or None
         First rank at which each training row is at risk; None if no row enters late.
-    at_risk : (n + 1,) float64, written
-        The last entry, behind all rows, is 0.
+    at_risk : (n + 1,) float64 or longer, written
+        The entry behind all rows is 0.
+    absent : (n,) float64 or longer, work array
     """
     n = ranks.shape[0]
     at_risk[n] = 0.0
@@ -177,17 +199,17 @@ def weight_at_risk(ranks, weights, first_at_risk, at_risk):
         remaining += weights[i]
         at_risk[i] = remaining
     if first_at_risk is not None:
-        subtract_not_entered(ranks, weights, first_at_risk, at_risk, np.empty(n + 1))
+        subtract_not_entered(ranks, weights, first_at_risk, at_risk, absent)
 
 
-@allocating_kernel
+@kernel
 def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censoring_survival):
     """Write S and G after each row; arguments as for :func:`weight_at_risk`.
 
     event : bool by rank
     survival, censoring_survival : (n,) float64 or longer, written
     """
-    weight_at_risk(ranks, weights, first_at_risk, at_risk)
+    weight_at_risk(ranks, weights, first_at_risk, at_risk, survival)
     s, g = 1.0, 1.0
     for i in range(ranks.shape[0]):
         if weights[i] > 0.0:
@@ -202,26 +224,26 @@ def product_limit(ranks, weights, event, first_at_risk, at_risk, survival, censo
         censoring_survival[i] = g
 
 
-@allocating_kernel
-def _step_curves(weights, time, event, first_at_risk, of_censoring):
-    """Steps of one curve per query: offsets (n_queries + 1,), times and values after them.
+@kernel
+def _write_steps(weights, target, of_censoring, work, steps):
+    """Write the steps of one curve per query; return their number.
+
+    weights : Weights; target : RankedTarget; work : CurveWork
+    steps : Steps, written; as many times and values as there are weights are enough
 
     A step is a distinct time of an event, or of a censoring if ``of_censoring``.
     """
-    offsets, ranks, values_of_rows = weights.offsets, weights.ranks, weights.values
-    n_queries = offsets.shape[0] - 1
-    longest = 0
-    for q in range(n_queries):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    at_risk, survival, censoring = np.empty(longest + 1), np.empty(longest), np.empty(longest)
-    step_offsets = np.zeros(n_queries + 1, np.int64)
-    times, values = np.empty(ranks.shape[0]), np.empty(ranks.shape[0])
+    offsets, time, event = weights.offsets, target.time, target.event
+    step_offsets, times, values = steps.offsets, steps.times, steps.values
+    at_risk, survival, censoring_survival = work.at_risk, work.survival, work.censoring_survival
     at = 0
-    for q in range(n_queries):
-        start, end = offsets[q], offsets[q + 1]
-        row, row_weights = ranks[start:end], values_of_rows[start:end]
-        product_limit(row, row_weights, event, first_at_risk, at_risk, survival, censoring)
-        curve = censoring if of_censoring else survival
+    for q in range(offsets.shape[0] - 1):
+        row = weights.ranks[offsets[q] : offsets[q + 1]]
+        row_weights = weights.values[offsets[q] : offsets[q + 1]]
+        product_limit(
+            row, row_weights, event, target.first_at_risk, at_risk, survival, censoring_survival
+        )
+        curve = censoring_survival if of_censoring else survival
         for i in range(row.shape[0]):
             if event[row[i]] == of_censoring:
                 continue
@@ -231,22 +253,23 @@ def _step_curves(weights, time, event, first_at_risk, of_censoring):
             values[at] = curve[i]
             at += 1
         step_offsets[q + 1] = at
-    return step_offsets, times[:at].copy(), values[:at].copy()
+    return at
 
 
 @kernel
-def _mirror(offsets, times, values, new_times, new_values, initial):
+def _mirror(steps, mirrored, initial):
     """Write P(-V > t) = 1 - P(V >= -t), from curves of P(V > t).
 
-    new_times, new_values : as times and values, written; initial : (n_queries,) float64, written
+    steps, mirrored : Steps, the second written; initial : (n_queries,) float64, written
     """
+    offsets, times, values = steps.offsets, steps.times, steps.values
     for q in range(offsets.shape[0] - 1):
         start, end = offsets[q], offsets[q + 1]
         initial[q] = 1.0 - values[end - 1] if start < end else 0.0
         for i in range(start, end):
             to = start + end - 1 - i
-            new_times[to] = -times[i]
-            new_values[to] = 1.0 - values[i - 1] if i > start else 0.0
+            mirrored.times[to] = -times[i]
+            mirrored.values[to] = 1.0 - values[i - 1] if i > start else 0.0
 
 
 @kernel

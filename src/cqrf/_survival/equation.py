@@ -2,8 +2,8 @@
 
     S_n(q) = (1 - tau) G(q) - H(q),    H(q) = sum_i w_i 1(Y_i > q),
 
-over the candidates q = Y_i with w_i > 0, up to the last event among them. Behind it both terms may
-be 0 together, which says nothing.
+over the candidates q = Y_i with w_i > 0, up to the last event among them. Beyond it both terms may
+be 0, which determines nothing.
 
 root
     The first candidate with S_n(q) >= 0, that is with S = H / G at most 1 - tau; 0 = 0, where no
@@ -17,7 +17,7 @@ argmin
 G is estimated by ``beran`` (product-limit with the same weights), ``knn`` (Kaplan-Meier over
 the rows of largest weight) or ``km`` (Kaplan-Meier over all rows).
 
-Tied rows are one candidate. It is read behind the last of them, where S and G have taken all of
+Tied rows are one candidate. It is read after the last of them, where S and G have taken all of
 their factors.
 """
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._runtime.compiling import allocating_kernel, kernel
+from cqrf._runtime.compiling import allocating_kernel, inlined, kernel
 from cqrf._survival.curves import RankedTarget, product_limit
 
 BERAN, KNN, KM = 0, 1, 2
@@ -50,32 +50,32 @@ class Equation(NamedTuple):
     """Whether only neighbours are candidates."""
 
 
-class Candidates(NamedTuple):
-    """Candidates of one row of weights, at the front of arrays of (longest row,) float64."""
-
-    time: NDArray[np.float64]
-    remaining: NDArray[np.float64]
-    """H, the weight behind the candidate."""
-    censoring_survival: NDArray[np.float64]
-    """G."""
-    survival: NDArray[np.float64]
-    """H / G."""
-
-
 class Work(NamedTuple):
-    """Work arrays of :func:`list_candidates`, (longest row,) float64, one more for ``at_risk``."""
+    """Work arrays for one row of weights, (longest row,) float64 unless said otherwise.
+
+    What :func:`write_terms` leaves in them describes the row after each of its training rows.
+    """
 
     at_risk: NDArray[np.float64]
+    """One number more."""
     survival: NDArray[np.float64]
+    """Product-limit estimate of S, with the forest's weights."""
     beran: NDArray[np.float64]
+    """Beran's G; S times this is H."""
     other: NDArray[np.float64]
+    """G of KNN or KM."""
     copies: NDArray[np.float64]
+    """Of KNN: how often each row counts as a neighbour, 0 if it is none."""
     unused: NDArray[np.float64]
+    smallest: NDArray[np.float64]
+    """Of the argmin rule, (n_taus,): the smallest |S_n| so far."""
 
 
-def make_work(longest: int) -> tuple[Work, Candidates]:
-    """Arrays for rows of at most so many weights."""
-    return Work(np.empty(longest + 1), *np.empty((5, longest))), Candidates(*np.empty((4, longest)))
+def make_work(longest: int, n_taus: int = 0) -> Work:
+    """Work arrays for rows of at most so many weights."""
+    survival, beran, other, copies, unused = np.empty((5, longest))
+    at_risk, smallest = np.empty(longest + 1), np.empty(n_taus)
+    return Work(at_risk, survival, beran, other, copies, unused, smallest)
 
 
 def marginal_censoring_survival(target: RankedTarget) -> NDArray[np.float64]:
@@ -132,50 +132,59 @@ def beran_roots(weights, time, event, taus, at_risk, quantiles):
                 break
 
 
-@allocating_kernel
-def root_rule(weights, target, equation, taus, work, candidates, quantiles):
+@kernel
+def root_rule(weights, target, equation, taus, work, quantiles):
     """Solve by the root rule with any G; arguments as for :func:`argmin_rule`."""
     offsets, n_taus = weights.offsets, taus.shape[0]
     for q in range(offsets.shape[0] - 1):
         row = slice(offsets[q], offsets[q + 1])
-        n_candidates = list_candidates(
-            weights.ranks[row], weights.values[row], target, equation, work, candidates
-        )
-        k = 0
-        for c in range(n_candidates):
-            while k < n_taus and candidates.survival[c] <= 1.0 - taus[k] + TOLERANCE:
-                quantiles[q, k] = candidates.time[c]
+        ranks = weights.ranks[row]
+        end, k = write_terms(ranks, weights.values[row], target, equation, work), 0
+        for i in range(end):
+            if not is_candidate(i, ranks, target.time, equation.neighbors_only, work.copies):
+                continue
+            s = survival_after(i, equation.method, work.survival, work.beran, work.other)
+            while k < n_taus and s <= 1.0 - taus[k] + TOLERANCE:
+                quantiles[q, k] = target.time[ranks[i]]
                 k += 1
+            if k == n_taus:
+                break
 
 
-@allocating_kernel
-def argmin_rule(weights, target, equation, taus, work, candidates, quantiles):
+@kernel
+def argmin_rule(weights, target, equation, taus, work, quantiles):
     """Solve by the argmin rule.
 
     weights : Weights of n_queries rows; target : RankedTarget; equation : Equation
     taus : (n_taus,) float64, ascending
-    work, candidates : from :func:`make_work`
+    work : Work for the longest row
     quantiles : (n_queries, n_taus) float64
         Solutions are written; entries without a solution are left as they are.
     """
-    offsets = weights.offsets
+    offsets, smallest = weights.offsets, work.smallest
     for q in range(offsets.shape[0] - 1):
         row = slice(offsets[q], offsets[q + 1])
-        n_candidates = list_candidates(
-            weights.ranks[row], weights.values[row], target, equation, work, candidates
-        )
+        ranks = weights.ranks[row]
+        end = write_terms(ranks, weights.values[row], target, equation, work)
         for k in range(taus.shape[0]):
-            smallest = np.inf
-            for c in range(n_candidates):
-                g, h = candidates.censoring_survival[c], candidates.remaining[c]
+            smallest[k] = np.inf
+        for i in range(end):
+            if not is_candidate(i, ranks, target.time, equation.neighbors_only, work.copies):
+                continue
+            h, g = work.survival[i] * work.beran[i], work.beran[i]
+            if equation.method != BERAN:
+                g = work.other[i]
+            if g == 0.0 and h == 0.0:
+                continue
+            for k in range(taus.shape[0]):
                 distance = abs((1.0 - taus[k]) * g - h)
-                if (g > 0.0 or h > 0.0) and distance < smallest:
-                    smallest = distance
-                    quantiles[q, k] = candidates.time[c]
+                if distance < smallest[k]:
+                    smallest[k] = distance
+                    quantiles[q, k] = target.time[ranks[i]]
 
 
-@allocating_kernel
-def largest_levels(weights, target, equation, work, candidates, levels):
+@kernel
+def largest_levels(weights, target, equation, work, levels):
     """Write the largest identifiable level of each row, 1 - min H / G.
 
     Arguments as for :func:`argmin_rule`; levels : (n_queries,) float64, 0 where nothing is.
@@ -183,71 +192,69 @@ def largest_levels(weights, target, equation, work, candidates, levels):
     offsets = weights.offsets
     for q in range(offsets.shape[0] - 1):
         row = slice(offsets[q], offsets[q + 1])
-        n_candidates = list_candidates(
-            weights.ranks[row], weights.values[row], target, equation, work, candidates
-        )
-        largest = 0.0
-        for c in range(n_candidates):
-            largest = max(largest, 1.0 - candidates.survival[c])
+        ranks = weights.ranks[row]
+        end, largest = write_terms(ranks, weights.values[row], target, equation, work), 0.0
+        for i in range(end):
+            if is_candidate(i, ranks, target.time, equation.neighbors_only, work.copies):
+                s = survival_after(i, equation.method, work.survival, work.beran, work.other)
+                largest = max(largest, 1.0 - s)
         levels[q] = largest
 
 
-@allocating_kernel
-def list_candidates(ranks, weights, target, equation, work, candidates):
-    """Write the candidates of one row of weights in time order; return their number.
+@inlined
+def is_candidate(i, ranks, time, neighbors_only, copies):
+    """Whether the i-th row of a query is the last at its time, and its time a candidate."""
+    is_last = i + 1 == ranks.shape[0] or time[ranks[i + 1]] != time[ranks[i]]
+    return is_last and (not neighbors_only or copies[i] > 0.0)
+
+
+@inlined
+def survival_after(i, method, survival, beran, other):
+    """H / G after the i-th row of a query.
+
+    With Beran's G that is S itself. Another G may be 0 where weight is left: H / G is then 1, so
+    that no level is reached. Where both are 0, S decides.
+    """
+    s = survival[i]
+    if method != BERAN:
+        remaining, g = s * beran[i], other[i]
+        if g > 0.0:
+            s = remaining / g
+        elif remaining > 0.0:
+            s = 1.0
+    return s
+
+
+@kernel
+def write_terms(ranks, weights, target, equation, work):
+    """Write the terms of the equation for one row; return the end of its candidates.
 
     ranks : (n,) int32, ascending; weights : (n,) float64
-    Other arguments as for :func:`argmin_rule`.
+    Other arguments as for :func:`argmin_rule`. Candidates end with the last event, and with the
+    rows tied with it.
     """
     n, time, event = ranks.shape[0], target.time, target.event
-    product_limit(
-        ranks, weights, event, target.first_at_risk, work.at_risk, work.survival, work.beran
-    )
-    write_other_survival(ranks, weights, target, equation, work)
-    neighbors_only = equation.neighbors_only
+    entered = target.first_at_risk
+    product_limit(ranks, weights, event, entered, work.at_risk, work.survival, work.beran)
+    if equation.method == KNN:
+        copies = work.copies[:n]
+        mark_neighbors(ranks, weights, target.weight, equation, copies)
+        product_limit(ranks, copies, event, entered, work.at_risk, work.unused, work.other)
+    elif equation.method == KM:
+        for i in range(n):
+            work.other[i] = equation.marginal[ranks[i]]
     end = n
     while end > 0 and not (
-        event[ranks[end - 1]] and (not neighbors_only or work.copies[end - 1] > 0.0)
+        event[ranks[end - 1]] and (not equation.neighbors_only or work.copies[end - 1] > 0.0)
     ):
         end -= 1
     while 0 < end < n and time[ranks[end]] == time[ranks[end - 1]]:
         end += 1
-    n_candidates, is_candidate = 0, False
-    for i in range(end):
-        is_candidate |= not neighbors_only or work.copies[i] > 0.0
-        if i + 1 < n and time[ranks[i + 1]] == time[ranks[i]]:
-            continue
-        if is_candidate:
-            s, g = work.survival[i], work.beran[i]
-            remaining = s * g
-            if equation.method != BERAN:
-                g = work.other[i]
-                if g > 0.0:
-                    s = remaining / g
-                elif remaining > 0.0:
-                    s = 1.0
-            candidates.time[n_candidates] = time[ranks[i]]
-            candidates.remaining[n_candidates] = remaining
-            candidates.censoring_survival[n_candidates] = g
-            candidates.survival[n_candidates] = s
-            n_candidates += 1
-        is_candidate = False
-    return n_candidates
-
-
-@allocating_kernel
-def write_other_survival(ranks, weights, target, equation, work):
-    """Write G after each row to ``work.other``, unless it is Beran's."""
-    n = ranks.shape[0]
-    if equation.method == KNN:
-        copies = work.copies[:n]
-        mark_neighbors(ranks, weights, target.weight, equation, copies)
-        product_limit(
-            ranks, copies, target.event, target.first_at_risk, work.at_risk, work.unused, work.other
-        )
-    elif equation.method == KM:
-        for i in range(n):
-            work.other[i] = equation.marginal[ranks[i]]
+    if equation.neighbors_only:  # a time is a candidate if any row at it is a neighbour
+        for i in range(1, end):
+            if time[ranks[i]] == time[ranks[i - 1]]:
+                work.copies[i] = max(work.copies[i], work.copies[i - 1])
+    return end
 
 
 @allocating_kernel

@@ -182,28 +182,29 @@ class QuantileSolver:
         taus = levels if self.censoring == "right" else 1.0 - levels
         order = np.argsort(taus, kind="stable")
         lengths = np.diff(weights.offsets)
-        known = np.where(lengths > 0, np.inf, np.nan)
-        solved = np.repeat(known[:, np.newaxis], len(taus), axis=1)
+        has_weights = lengths > 0
+        solved = np.full((len(lengths), len(taus)), np.inf)
+        solved[~has_weights] = np.nan
         longest = lengths.max(initial=0)
         if self.method == BERAN and self.rule == "root" and target.first_at_risk is None:
             at_risk = np.empty(longest + 1)
             beran_roots(weights, target.time, target.event, taus[order], at_risk, solved)
         else:
-            work, candidates = make_work(longest)
-            equation = self._make_equation(target)
-            RULES[self.rule](weights, target, equation, taus[order], work, candidates, solved)
+            equation, rule = self._make_equation(target), RULES[self.rule]
+            work = make_work(longest, len(taus))
+            rule(weights, target, equation, taus[order], work, solved)
         values = np.empty_like(solved)
         values[:, order] = oriented(solved, self.censoring)
         last = np.full(len(lengths), np.nan)
-        last[lengths > 0] = target.time[weights.ranks[weights.offsets[1:][lengths > 0] - 1]]
+        last[has_weights] = target.time[weights.ranks[weights.offsets[1:][has_weights] - 1]]
         return Solution(values, oriented(last, self.censoring))
 
     def max_level(self, weights: Weights, target: RankedTarget) -> NDArray[np.float64]:
         """Largest identifiable level of each row; under left censoring the smallest."""
         lengths = np.diff(weights.offsets)
         levels = np.empty(len(lengths))
-        work, candidates = make_work(lengths.max(initial=0))
-        largest_levels(weights, target, self._make_equation(target), work, candidates, levels)
+        work = make_work(lengths.max(initial=0))
+        largest_levels(weights, target, self._make_equation(target), work, levels)
         levels[lengths == 0] = np.nan
         return levels if self.censoring == "right" else 1.0 - levels
 
