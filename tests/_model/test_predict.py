@@ -59,6 +59,7 @@ def queries(forest, data):
 def all_readers(forest):
     solver = read_solver(forest, forest.model_.censoring)
     return [
+        WeightRows(),  # first: a reader must leave the weights as they are
         Quantiles(solver, LEVELS),
         MaxLevel(solver),
         SurvivalCurves(),
@@ -69,7 +70,6 @@ def all_readers(forest):
         RestrictedMean(2.0),
         SurvivalErrors(TIMES),
         QuantileIntervals(solver, LEVELS, 1.96),
-        WeightRows(),
     ]
 
 
