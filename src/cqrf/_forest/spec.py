@@ -152,7 +152,7 @@ class Forest:
     leaf_rows: NDArray[np.int32]
     importance: NDArray[np.float64]
 
-    @property
+    @cached_property
     def nodes(self) -> Nodes:
         """The nodes, for a kernel."""
         return Nodes(
