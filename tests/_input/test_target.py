@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
+from datetime import date, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,10 +13,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sksurv.util import Surv
 
-from cqrf import censored
+from cqrf import CensoredQuantileForest, NegativeTimeWarning, censored
 from cqrf._input.target import (
     Target,
     oriented,
@@ -186,7 +190,7 @@ def test_no_y_says_what_to_pass():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_time_that_is_not_finite_is_named_with_its_row(bad):
-    message = re.escape(f"time is {bad} in row 2 (1 such rows)")
+    message = re.escape(f"time is {bad} in row 2 (the first row is 0). Drop")
     for y in ([1.0, 2.0, bad], [[1.0, 1], [2.0, 0], [bad, 1]]):
         with pytest.raises(ValueError, match=message):
             read_target(y)
@@ -195,7 +199,7 @@ def test_a_time_that_is_not_finite_is_named_with_its_row(bad):
 
 
 def test_times_that_are_not_finite_are_counted():
-    with pytest.raises(ValueError, match=r"time is inf in row 1 \(3 such rows\)"):
+    with pytest.raises(ValueError, match=r"time is inf in row 1 \(.*\) and in 2 other rows"):
         pair([1.0, np.inf, 2.0, np.nan, -np.inf], [1, 1, 1, 1, 1])
 
 
@@ -304,6 +308,60 @@ def test_a_structured_array_is_checked_like_any_other():
         read_target(structured(("event", "?", [1, 0]), ("time", "<f8", [1.0, np.nan])))
 
 
+DAYS = [1.5, 30.0, 400.0]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        pd.to_timedelta(pd.Series(DAYS), "D"),
+        (np.array(DAYS) * 86400).astype("timedelta64[s]"),
+        [timedelta(days=days) for days in DAYS],
+        pl.Series([timedelta(days=days) for days in DAYS]),
+        [Decimal("1.5"), Decimal(30), Decimal(400)],
+    ],
+    ids=["pandas", "numpy", "python", "polars", "decimal"],
+)
+def test_durations_are_read_in_days_and_decimals_as_numbers(time):
+    y = censored(time, [True, False, True])
+    np.testing.assert_array_equal(y["time"], DAYS)
+    np.testing.assert_array_equal(read_target(time).time, DAYS)
+    entered = censored([2.0, 31.0, 401.0], [1, 1, 1], entry=time)
+    np.testing.assert_array_equal(entered["entry"], DAYS)
+
+
+def test_a_missing_duration_is_named_with_its_row():
+    for gap in (None, pd.NaT, np.timedelta64("NaT")):
+        with pytest.raises(ValueError, match="time is nan in row 1"):
+            censored([timedelta(days=1), gap], [True, True])
+
+
+def test_text_is_no_time_even_if_it_is_a_number():
+    for time in (["12", "5.5"], np.array([1.0, "12"], dtype=object), pd.Series(["12", "5.5"])):
+        with pytest.raises(ValueError, match=r"time must be numbers; .*'12'.*pd\.to_numeric"):
+            censored(time, [True, True])
+
+
+def test_dates_are_no_times():
+    for time in (pd.to_datetime(["2020-01-01"]), [date(2020, 1, 1)], np.array(["2020"], "M8[D]")):
+        with pytest.raises(ValueError, match=r"time holds dates: .*end - start"):
+            censored(time, [True])
+
+
+def test_a_negative_duration_is_asked_about_with_its_row():
+    X = np.arange(40.0).reshape(-1, 1)
+    time, event = X[:, 0] - 0.5, np.arange(40) % 3 > 0
+    forest = CensoredQuantileForest(n_estimators=2, max_samples=0.5)
+    with pytest.warns(NegativeTimeWarning, match=r"time is -0\.5 in row 0 .*end lie bef") as caught:
+        forest.fit(X, censored(time, event))
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forest.fit(X, time)  # an ordinary regression
+        forest.fit(X, censored(time, event, entry=time - 1))
+        clone(forest).set_params(censoring="left").fit(X, censored(time, event))
+
+
 # Entry
 
 ENTRY = [4.0, -9.0, -np.inf, -0.5]
@@ -341,7 +399,7 @@ def test_a_row_without_entry_was_there_from_the_start():
 
 @pytest.mark.parametrize("entry", [3.0, 3.5, np.inf])
 def test_an_entry_that_is_not_before_its_time_is_named_with_its_row(entry):
-    message = f"entry must be before time: in row 1 entry is {entry:g} and time 3 .1 such rows."
+    message = f"entry must be before time: entry is {entry:g} and time 3 in row 1"
     with pytest.raises(ValueError, match=message):
         censored([5.0, 3.0], [1, 1], [0.0, entry])
 

@@ -1,87 +1,47 @@
 """Features: reads ``X``, an array or a frame, into a matrix of numbers.
 
 Numbers stay numbers, and booleans become 0 and 1. Dates become seconds since 1970 and durations
-seconds, whatever the frame's unit. Text and categories become codes in the alphabetical order of
-their labels, whatever the frame's order: a split may send any set of them left, so the codes
-themselves mean nothing. Missing is NaN in every column.
+seconds, whatever the frame's unit; Python's own dates and decimals are read like these. Text and
+categories become codes in the alphabetical order of their labels, whatever the frame's order: a
+split may send any set of them left, so the codes themselves mean nothing. Missing is NaN in every
+column. A sparse array is read as the dense one that it stands for.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from cqrf._runtime.arguments import is_number
-
-# One byte per code, less one code for missing and one spare that no level ever has.
-MAX_LEVELS = 254
-NUMBER, DATE, DURATION, CATEGORY = "number", "date", "duration", "category"
-PLURAL = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", CATEGORY: "categories"}
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Kind of each column of the training table, and its levels if it is a category."""
-
-    kinds: tuple[str, ...]
-    levels: tuple[tuple[str, ...] | None, ...]
-
-    @property
-    def categorical(self) -> NDArray[np.bool_]:
-        """Which columns are categories."""
-        return np.array([levels is not None for levels in self.levels], dtype=bool)
+from cqrf._input.columns import (
+    CATEGORY,
+    MAX_LEVELS,
+    NUMBER,
+    PLURAL,
+    ColumnPart,
+    Columns,
+    join_columns,
+)
+from cqrf._input.frames import Column, as_frame, columns_of, read_numbers
+from cqrf._runtime.arguments import name_row
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a frame. Its type is asked for once: some frames then inspect every value."""
+class UnseenLevelWarning(UserWarning):
+    """Levels that the training table did not have, by column."""
 
-    name: Any
-    series: Any
-    dtype: Any
-    kind: str
-
-    @property
-    def is_object(self) -> bool:
-        """Whether it holds Python objects."""
-        import narwhals as nw
-
-        return bool(self.dtype == nw.Object)
-
-    @cached_property
-    def missing(self) -> NDArray[np.bool_]:
-        """Which values are missing."""
-        return np.asarray(self.series.is_null().to_numpy(), dtype=bool)
-
-    def list_labels(self) -> list[Any]:
-        """Values as text, None where they are missing."""
-        values = np.asarray(self.series.to_numpy(), dtype=object).tolist()
-        missing = self.missing.tolist()
-        return [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
-
-
-class ColumnPart(NamedTuple):
-    """What a part of a table shows of one column.
-
-    ``labels`` are those of text, categories and Python objects: numbers among these are labels
-    if another part has text. At most ``MAX_LEVELS + 1`` are kept, enough to show that there are
-    too many; ``n_labels`` counts all.
-    """
-
-    name: Any
-    kind: str
-    is_empty: bool
-    is_object: bool
-    labels: frozenset[str]
-    n_labels: int
+    def __init__(self, levels: Mapping[Any, Collection[str]]) -> None:
+        self.levels = levels
+        shown = (f"column {name!r}: {_list_levels(new)}" for name, new in levels.items())
+        super().__init__(
+            "levels that were not in the training table are treated as missing: "
+            f"{'; '.join(shown)}."
+        )
 
 
 def read_features(
@@ -93,25 +53,24 @@ def read_features(
     receives the number and the names of its features. With them X is checked against these. A
     level that training did not have is missing, with one warning for the whole table.
     """
-    frame = _as_frame(X)
+    if sparse.issparse(X):
+        X = _densify(X)
+    frame = as_frame(X)
     if frame is None:
         return _read_array(estimator, X, columns)
     validate_data(estimator, X, skip_check_array=True, reset=columns is None)
-    table = _columns_of(frame)
+    table = columns_of(frame)
     if columns is None:
         columns = join_columns([[_survey(column) for column in table]])
-    unseen: list[str] = []
+    unseen: dict[Any, list[str]] = {}
     read = [
         _read_column(column, kind, levels, unseen)
         for column, kind, levels in zip(table, columns.kinds, columns.levels, strict=True)
     ]
+    for column, values in zip(table, read, strict=True):
+        _refuse_infinity(column.name, values)
     if unseen:
-        warnings.warn(
-            f"levels that were not in the training table are treated as missing: "
-            f"{'; '.join(unseen)}.",
-            UserWarning,
-            stacklevel=4,
-        )
+        warnings.warn(UnseenLevelWarning(unseen), stacklevel=4)
     matrix = np.column_stack(read) if read else np.empty((len(frame), 0))
     return check_array(
         matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator
@@ -136,49 +95,7 @@ def copy_feature_names(source: Any, estimator: Any) -> None:
 
 def survey_part(X: Any) -> list[ColumnPart]:
     """What a frame, a part of a larger one, shows of its columns."""
-    return [_survey(column, is_part=True) for column in _columns_of(_as_frame(X))]
-
-
-def join_columns(
-    parts: Sequence[Sequence[ColumnPart]], numbers: Sequence[int] | None = None
-) -> Columns:
-    """The columns of a table, from its parts; messages name parts by these numbers."""
-    columns = list(zip(*parts, strict=True))
-    kinds = tuple(_join_kinds(column, numbers or range(len(parts))) for column in columns)
-    levels = tuple(
-        _join_levels(column) if kind == CATEGORY else None
-        for column, kind in zip(columns, kinds, strict=True)
-    )
-    return Columns(kinds, levels)
-
-
-def _join_kinds(parts: Sequence[ColumnPart], numbers: Sequence[int]) -> str:
-    with_values = [part for part in parts if not part.is_empty] or parts[:1]
-    found = {part.kind for part in with_values}
-    certain = {part.kind for part in with_values if part.kind != NUMBER or not part.is_object}
-    if len(found) > 1 and certain == {CATEGORY}:
-        return CATEGORY
-    if len(found) > 1:
-        first = with_values[0]
-        other = next(part for part in with_values if part.kind != first.kind)
-        one, two = (numbers[parts.index(part)] for part in (first, other))
-        raise ValueError(
-            f"column {first.name!r} holds {PLURAL[first.kind]} in partition {one} but "
-            f"{PLURAL[other.kind]} in partition {two}; give it the same type everywhere."
-        )
-    return with_values[0].kind
-
-
-def _join_levels(parts: Sequence[ColumnPart]) -> tuple[str, ...]:
-    levels = frozenset[str]().union(*(part.labels for part in parts))
-    n_levels = max(len(levels), *(part.n_labels for part in parts))
-    if n_levels > MAX_LEVELS:
-        at_least = "at least " if len(parts) > 1 else ""
-        raise ValueError(
-            f"column {parts[0].name!r} has {at_least}{n_levels} levels; a category may have at "
-            f"most {MAX_LEVELS}. Group rare levels, encode it as numbers, or drop it."
-        )
-    return tuple(sorted(levels))
+    return [_survey(column, is_part=True) for column in columns_of(as_frame(X))]
 
 
 def _survey(column: Column, is_part: bool = False) -> ColumnPart:
@@ -202,26 +119,48 @@ def _read_array(estimator: Any, X: Any, columns: Columns | None) -> tuple[NDArra
         )
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
         raise ValueError("X is an array of dates: pass a frame, or numbers.")
-    matrix = validate_data(
-        estimator,
-        X,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan",
-        reset=columns is None,
-    )
+    try:
+        matrix = validate_data(
+            estimator,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            reset=columns is None,
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X is an array with text ({error}): pass a frame, whose columns of text are "
+            "categories."
+        ) from error
     n_columns = matrix.shape[1]
     return matrix, columns or Columns((NUMBER,) * n_columns, (None,) * n_columns)
 
 
+def _densify(X: Any) -> NDArray[Any]:
+    """The array of a sparse one: as large as any X of its shape, and nothing besides."""
+    return np.asarray(X.astype(X.dtype if X.dtype == np.float32 else np.float64).toarray())
+
+
+def _refuse_infinity(name: Any, values: NDArray[np.float64]) -> None:
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise ValueError(
+            f"Input X contains infinity: column {name!r}, in {name_row(int(infinite[0]))}. A "
+            "missing value is NaN; an unknown bound is better a large number."
+        )
+
+
 def _read_column(
-    column: Column, kind: str, levels: tuple[str, ...] | None, unseen: list[str]
+    column: Column, kind: str, levels: tuple[str, ...] | None, unseen: dict[Any, list[str]]
 ) -> NDArray[np.float64]:
     """Numbers or codes of a column that had this kind in training; adds to ``unseen``."""
     found = column.kind
-    if kind == CATEGORY and found == NUMBER and column.is_object:
-        found = CATEGORY  # objects that are numbers may be labels
+    if kind == CATEGORY and column.is_object:
+        found = CATEGORY  # objects of any kind may be labels
     if found == kind:
-        return _read_numbers(column) if levels is None else _read_codes(column, levels, unseen)
+        return read_numbers(column) if levels is None else _read_codes(column, levels, unseen)
     if column.missing.all():  # without a single value it has no type of its own
         return np.full(len(column.series), np.nan)
     raise ValueError(
@@ -230,93 +169,17 @@ def _read_column(
     )
 
 
-def _as_frame(X: Any) -> Any:
-    """X as a narwhals frame, or None if it is no frame (or narwhals is not installed)."""
-    if isinstance(X, np.ndarray | list | tuple):
-        return None
-    try:
-        import narwhals as nw
-    except ImportError:
-        return None
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        raise ValueError("X is a lazy frame: pass X.collect().")
-    if isinstance(frame, nw.DataFrame):
-        return frame
-    if hasattr(X, "__arrow_c_stream__"):
-        return nw.from_arrow(X, backend="pyarrow")
-    if hasattr(X, "__dataframe__"):
-        from pyarrow.interchange import from_dataframe
-
-        return nw.from_native(from_dataframe(X), eager_only=True)
-    return None
+def _list_levels(levels: Collection[str]) -> str:
+    more = "" if len(levels) <= 3 else f" and {len(levels) - 3} more"
+    return ", ".join(map(repr, sorted(levels)[:3])) + more
 
 
-def _columns_of(frame: Any) -> list[Column]:
-    import narwhals as nw
-
-    table = []
-    for name, series in zip(frame.columns, frame.iter_columns(), strict=True):
-        dtype = series.dtype
-        if dtype == nw.Unknown:
-            series = _in_utc(series)
-            dtype = series.dtype
-        table.append(Column(name, series, dtype, _kind(series, dtype)))
-    return table
-
-
-def _in_utc(series: Any) -> Any:
-    """The series, moved to UTC if it has a time zone whose name narwhals does not know."""
-    import narwhals as nw
-
-    native = series.to_native()
-    if not str(getattr(native, "dtype", "")).startswith("datetime64"):
-        return series
-    return nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
-
-
-def _kind(series: Any, dtype: Any) -> str:
-    import narwhals as nw
-
-    if dtype in (nw.Date, nw.Datetime):
-        return DATE
-    if dtype == nw.Duration:
-        return DURATION
-    if dtype == nw.Object:
-        known = series.drop_nulls().to_list()
-        return NUMBER if known and all(is_number(value) for value in known) else CATEGORY
-    return CATEGORY if dtype in (nw.Categorical, nw.Enum, nw.String) else NUMBER
-
-
-def _read_codes(column: Column, levels: tuple[str, ...], unseen: list[str]) -> NDArray[np.float64]:
+def _read_codes(
+    column: Column, levels: tuple[str, ...], unseen: dict[Any, list[str]]
+) -> NDArray[np.float64]:
     labels = column.list_labels()
     code_of = {level: float(code) for code, level in enumerate(levels)}
     new = sorted(set(labels) - code_of.keys() - {None})
     if new:
-        more = "" if len(new) <= 3 else f" and {len(new) - 3} more"
-        unseen.append(f"column {column.name!r}: {', '.join(map(repr, new[:3]))}{more}")
+        unseen[column.name] = new
     return np.array([code_of.get(label, np.nan) for label in labels], dtype=np.float64)
-
-
-def _read_numbers(column: Column) -> NDArray[np.float64]:
-    import narwhals as nw
-
-    series, dtype = column.series, column.dtype
-    try:
-        if column.kind == DATE:
-            if dtype == nw.Date:
-                series = series.cast(nw.Datetime("us"))
-            ticks = series.dt.timestamp("us")
-        elif column.kind == DURATION:
-            ticks = series.dt.total_microseconds()
-        elif dtype.is_integer():  # some frames refuse to round those above 2**53
-            return np.asarray(series.to_numpy(), dtype=np.float64)
-        else:
-            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        values = np.asarray(ticks.to_numpy(), dtype=np.float64) / 1e6
-    except Exception as error:
-        raise ValueError(
-            f"column {column.name!r} of type {dtype} cannot be read as numbers; convert it to "
-            "numbers or text, or drop it."
-        ) from error
-    return np.where(column.missing, np.nan, values)

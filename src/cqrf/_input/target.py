@@ -13,17 +13,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._runtime.arguments import read_floats
+from cqrf._runtime.arguments import is_missing, name_row, read_floats
 
 Times = TypeVar("Times", NDArray[np.float64], float)
 
 SIDES = ("right", "left")  # on which times are censored
 TARGET_FIELDS = [("event", "?"), ("time", "<f8")]
+SECONDS_PER_DAY = 86_400
+
+
+class NegativeTimeWarning(UserWarning):
+    """Some right-censored times are below 0, which no duration is."""
 
 
 class Target(NamedTuple):
@@ -45,7 +51,8 @@ def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) 
     Parameters
     ----------
     time : array-like of shape (n,)
-        Observed time: of the event, or of censoring where the event was not observed.
+        Observed time: of the event, or of censoring where the event was not observed. Numbers in
+        any unit, in which all predictions are then; or timedeltas, which are read in days.
     event : array-like of shape (n,)
         True (or 1) where the event was observed, False (or 0) where it was censored.
     entry : array-like of shape (n,), optional
@@ -133,13 +140,13 @@ def pair(
         )
     if np.iscomplexobj(raw_time):
         raise ValueError("Complex data not supported: time must be real numbers.")
-    checked_time = read_floats("time", raw_time)
+    checked_time = _read_times("time", raw_time)
     bad = ~np.isfinite(checked_time)
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"Input y contains NaN or infinity: time is {checked_time[first]} in row "
-            f"{first_row + first} ({int(bad.sum())} such rows). Drop these rows, or censor them at "
+            f"Input y contains NaN or infinity: time is {checked_time[first]} in "
+            f"{name_row(first_row + first)}{_count_others(bad)}. Drop such rows, or censor them at "
             "the last time of observation."
         )
     checked_entry = None if entry is None else _read_entry(entry, checked_time, first_row)
@@ -176,6 +183,24 @@ def check_side_of_entry(has_entry: bool, censoring: str) -> None:
         )
 
 
+def warn_of_negative_times(target: Target, censoring: str) -> None:
+    """Warn if right-censored times without entry are below 0, as if some ended before they began.
+
+    Without censoring they are the values of an ordinary regression, which have any sign.
+    """
+    below = target.time < 0
+    if censoring == "left" or target.entry is not None or target.event.all() or not below.any():
+        return
+    first = int(np.flatnonzero(below)[0])
+    warnings.warn(
+        f"time is {target.time[first]:g} in {name_row(first)}{_count_others(below)}. Does its end "
+        "lie before its start? If these are no durations, such as logarithms of times, ignore "
+        "cqrf.NegativeTimeWarning.",
+        NegativeTimeWarning,
+        stacklevel=4,
+    )
+
+
 def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate the targets of parts of a table; all have entries, or none."""
     entries = [target.entry for target in targets if target.entry is not None]
@@ -186,10 +211,34 @@ def join_targets(targets: Sequence[Target]) -> Target:
     )
 
 
+def _read_times(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
+    """Times as floats: numbers as they are, timedeltas in days."""
+    objects = values.ravel().tolist() if values.dtype.kind == "O" else []
+    first = next((value for value in objects if not is_missing(value)), None)
+    if values.dtype.kind == "M" or isinstance(first, date):
+        raise ValueError(
+            f"{name} holds dates: pass the time since each row's start, as in "
+            "(end - start) / pd.Timedelta(days=1)."
+        )
+    if values.dtype.kind == "m" or isinstance(first, timedelta):
+        if objects:
+            values = np.array([None if is_missing(value) else value for value in objects])
+        ticks = values.astype("timedelta64[us]")
+        days = ticks.astype(np.int64) / (1e6 * SECONDS_PER_DAY)
+        return np.where(np.isnat(ticks), np.nan, days)
+    return read_floats(name, values)
+
+
+def _count_others(rows: NDArray[np.bool_]) -> str:
+    """How many rows besides the first one, for messages."""
+    others = int(rows.sum()) - 1
+    return "" if others == 0 else f" and in {others} other row{'s' if others > 1 else ''}"
+
+
 def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
     names = [name for name in y.dtype.names or () if name != "entry"]
     events = [name for name in names if y.dtype[name].kind == "b"]
-    times = [name for name in names if y.dtype[name].kind in "fiu"]
+    times = [name for name in names if y.dtype[name].kind in "fium"]
     if len(names) != 2 or len(events) != 1 or len(times) != 1:
         fields = ", ".join(f"{name}: {y.dtype[name]}" for name in y.dtype.names or ())
         raise ValueError(
@@ -201,7 +250,7 @@ def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
 
 
 def _read_entry(entry: ArrayLike, time: NDArray[np.float64], first_row: int) -> NDArray[np.float64]:
-    entries = read_floats("entry", entry)
+    entries = _read_times("entry", np.asarray(entry))
     if entries.shape != time.shape:
         raise ValueError(f"entry has shape {entries.shape} but time has {time.shape}.")
     entries = np.where(np.isnan(entries), -np.inf, entries)
@@ -209,8 +258,8 @@ def _read_entry(entry: ArrayLike, time: NDArray[np.float64], first_row: int) -> 
     if late.any():
         first = int(np.flatnonzero(late)[0])
         raise ValueError(
-            f"entry must be before time: in row {first_row + first} entry is {entries[first]:g} "
-            f"and time {time[first]:g} ({int(late.sum())} such rows). A row that was never at risk "
+            f"entry must be before time: entry is {entries[first]:g} and time {time[first]:g} in "
+            f"{name_row(first_row + first)}{_count_others(late)}. A row that was never at risk "
             "cannot be used."
         )
     return entries
@@ -222,16 +271,19 @@ def _read_event(event: NDArray[Any], first_row: int) -> NDArray[np.bool_]:
     try:
         numbers = read_floats("event", event)
     except ValueError as error:
-        raise ValueError(f"event must be True/False or 1/0; found {event.dtype} values.") from error
+        raise ValueError(
+            f"event must be True/False or 1/0; found {event.dtype} values such as {event[0]!r}. "
+            "Compare the status first, as in event = (status == 'dead')."
+        ) from error
     if np.isnan(numbers).any():
         first = int(np.flatnonzero(np.isnan(numbers))[0])
-        raise ValueError(f"event is missing in row {first_row + first}: drop such rows.")
+        raise ValueError(f"event is missing in {name_row(first_row + first)}: drop such rows.")
     odd = ~((numbers == 0) | (numbers == 1))
     if odd.any():
         first = int(np.flatnonzero(odd)[0])
         raise ValueError(
-            f"event must be True/False or 1/0; found {event[first]} in row {first_row + first}. "
-            "With two columns the order is (time, event); with a status code, compare it "
-            "first, as in event = (status == 2)."
+            f"event must be True/False or 1/0; found {event[first]} in "
+            f"{name_row(first_row + first)}. With two columns the order is (time, event); with a "
+            "status code, compare it first, as in event = (status == 2)."
         )
     return numbers == 1
