@@ -1,8 +1,9 @@
 """What every test shares: where Numba keeps compiled kernels, and how Hypothesis draws.
 
-Numba's disk cache looks only at the file of a kernel, not at the kernels it imports. So the folder
-of the cache is named after all sources: a change anywhere starts a new one. Numba reads the
-variable when it is imported, so it is set here first; workers and subprocesses inherit it.
+Numba's disk cache looks only at the file of a kernel, not at what it imports. So the folder of the
+cache is named after the sources of all packages that hold kernels: a change to any of these starts
+a new one. Numba reads the variable when it is imported, so it is set here first; workers and
+subprocesses inherit it.
 
 A run with several workers compiles the common kernels first, each once, so that no two workers
 compile the same one at the same time.
@@ -24,11 +25,18 @@ SOURCE = TESTS.parent / "src" / "cqrf"
 
 
 def hash_sources(folder: Path) -> str:
-    """Hash the names and bytes of all Python files below a folder."""
+    """Hash the names and bytes of all Python files in packages that hold kernels."""
+    sources = {path: path.read_bytes() for path in sorted(folder.rglob("*.py"))}
+    packages = {
+        path.relative_to(folder).parts[0]
+        for path, source in sources.items()
+        if b"_runtime.compiling" in source or b"from numba" in source
+    }
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for path, source in sources.items():
+        if path.relative_to(folder).parts[0] in packages:
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
+            digest.update(hashlib.sha256(source).digest())
     return digest.hexdigest()[:16]
 
 

@@ -104,7 +104,8 @@ class TestSurface:
             edges = np.concatenate([[0.0], curve.times, [end]])
             heights = np.concatenate([[1.0], curve.values])
             area = (np.diff(edges) * heights).sum()
-            assert forest.predict_mean(X)[i] == pytest.approx(area)
+            mean = forest.predict_mean(X[[i]], end, beyond="extend")
+            assert mean == pytest.approx(area)
 
     def test_max_quantile_is_the_limit(self, heavy):
         forest = small().fit(heavy.X, heavy.y)
@@ -174,13 +175,17 @@ class TestPromises:
             -right.predict(X, LEVELS[::-1], unidentified="nan"),
         )
         np.testing.assert_array_equal(left.max_quantile(X), 1 - right.max_quantile(X))
-        np.testing.assert_allclose(left.predict_mean(X), -right.predict_mean(X))
+        np.testing.assert_allclose(
+            left.predict_mean(X, beyond="extend"), -right.predict_mean(X, beyond="extend")
+        )
         times = np.array([0.5, 2.0, 7.5])  # not among the times: no difference in < and <=
         np.testing.assert_allclose(
-            left.predict_survival(X, -times), 1 - right.predict_survival(X, times)
+            left.predict_survival(X, -times, beyond="extend"),
+            1 - right.predict_survival(X, times, beyond="extend"),
         )
         np.testing.assert_allclose(
-            left.predict_censoring(X, -times), 1 - right.predict_censoring(X, times)
+            left.predict_censoring(X, -times, beyond="extend"),
+            1 - right.predict_censoring(X, times, beyond="extend"),
         )
         assert left.score(data.X, censored(-data.y["time"], data.y["event"])) == pytest.approx(
             right.score(data.X, data.y)
@@ -196,14 +201,13 @@ class TestPromises:
             low = forest.predict(heavy.X, 0.01)
         assert np.isneginf(low).any()
 
-    def test_unidentified_is_said_once_with_a_count(self, heavy):
+    def test_unidentified_is_said_once(self, heavy):
         forest = small().fit(heavy.X, heavy.y)
         with pytest.warns(UnidentifiedQuantileWarning) as said:
             quantiles = forest.predict(heavy.X, [0.5, 0.99])
         hidden = np.isinf(quantiles)
         assert hidden.any()
         assert len(said) == 1
-        assert f"{hidden.sum()} of 600" in str(said[0].message)
         assert said[0].filename == __file__
         clipped = forest.predict(heavy.X, [0.5, 0.99], unidentified="clip")
         weights = forest.weights(heavy.X)
@@ -263,6 +267,7 @@ class TestPromises:
                 predicted = forest.fit(data.X, data.y).predict(data.X, LEVELS, unidentified="clip")
                 assert np.abs(predicted - truth).mean() < 0.5
 
+    @pytest.mark.filterwarnings("ignore::cqrf.NegativeTimeWarning")
     def test_negative_times_are_fine(self, data):
         shifted = small().fit(data.X, censored(data.y["time"] - 100, data.y["event"]))
         plain = small().fit(data.X, data.y)
@@ -271,7 +276,9 @@ class TestPromises:
             plain.predict(data.X, unidentified="clip"),
         )
         np.testing.assert_allclose(
-            shifted.predict_mean(data.X) + 100, plain.predict_mean(data.X), rtol=1e-9
+            shifted.predict_mean(data.X, beyond="extend") + 100,
+            plain.predict_mean(data.X, beyond="extend"),
+            rtol=1e-9,
         )
 
     @pytest.mark.parametrize("criterion", ["censored_quantile", "quantile", "variance", "logrank"])

@@ -357,7 +357,7 @@ class TestDelayedEntry:
         )
 
     def test_errors(self, data):
-        with pytest.raises(ValueError, match="in row 1 entry is 5 and time 2"):
+        with pytest.raises(ValueError, match="entry is 5 and time 2 in row 1"):
             censored([1.0, 2.0], [1, 1], [0.0, 5.0])
         with pytest.raises(ValueError, match="entry has shape"):
             censored([1.0, 2.0], [1, 1], [0.0])

@@ -9,29 +9,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cqrf._input.target import censored
+    from cqrf._input.columns import TextColumnWarning
+    from cqrf._input.target import NegativeTimeWarning, censored
     from cqrf._model.file_checks import ModelFileError
-    from cqrf._survival.curves import StepCurve, StepCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
+    from cqrf._survival.step_curves import BeyondFollowUpWarning, StepCurve, StepCurves
     from cqrf.estimator import CensoredQuantileForest
     from cqrf.tuning import tune
 
 _MODULE_OF = {
+    "BeyondFollowUpWarning": "_survival.step_curves",
     "CensoredQuantileForest": "estimator",
     "ModelFileError": "_model.file_checks",
-    "StepCurve": "_survival.curves",
-    "StepCurves": "_survival.curves",
+    "NegativeTimeWarning": "_input.target",
+    "StepCurve": "_survival.step_curves",
+    "StepCurves": "_survival.step_curves",
+    "TextColumnWarning": "_input.columns",
     "UnidentifiedQuantileWarning": "_survival.quantiles",
     "censored": "_input.target",
     "solve_quantiles": "_survival.quantiles",
     "tune": "tuning",
 }
 
+_SUBMODULES = (
+    "calibration",
+    "conformal",
+    "dask",
+    "datasets",
+    "evaluation",
+    "inspection",
+    "metrics",
+    "plots",
+    "report",
+    "serve",
+    "tuning",
+)
+
 __all__ = [
+    "BeyondFollowUpWarning",
     "CensoredQuantileForest",
     "ModelFileError",
+    "NegativeTimeWarning",
     "StepCurve",
     "StepCurves",
+    "TextColumnWarning",
     "UnidentifiedQuantileWarning",
     "censored",
     "solve_quantiles",
@@ -46,8 +67,10 @@ def __getattr__(name: str) -> Any:
         return version("cqrf")
     if name in _MODULE_OF:
         return getattr(import_module(f"cqrf.{_MODULE_OF[name]}"), name)
+    if name in _SUBMODULES:
+        return import_module(f"cqrf.{name}")
     raise AttributeError(f"module 'cqrf' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return sorted([*__all__, *_SUBMODULES, "__version__"])

@@ -1,4 +1,7 @@
-"""The estimator: a scikit-learn regressor around the fitted model and its readers."""
+"""The estimator: a scikit-learn regressor around the fitted model.
+
+Its predictions are in :mod:`cqrf._prediction`.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target
-from cqrf._model import predict as readers
 from cqrf._model.file import load_estimator, save_estimator
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.memory import MemoryEstimate, estimate_memory
-from cqrf._model.settings import draw_seed, read_settings, read_solver
+from cqrf._model.settings import draw_seed, read_settings
 from cqrf._model.skill import compute_oob_skill, compute_skill
-from cqrf._runtime.arguments import read_choice, read_count
-from cqrf._survival.curves import StepCurves
-from cqrf._survival.little_bags import confidence_width, survival_interval
-from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
-from cqrf.metrics.metric import SCORE_QUANTILES
+from cqrf._prediction import PredictionMethods
+from cqrf._runtime.arguments import read_count
 
 
-class CensoredQuantileForest(RegressorMixin, BaseEstimator):
+class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
     """Forest that predicts quantiles of censored times.
 
     Parameters
@@ -74,6 +72,16 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     bag_size : int, default=1
         Trees that draw from the same half of the rows. With 2 or more, and some hundred bags,
         there are standard errors and confidence intervals (the bootstrap of little bags).
+    prediction : {"median", "mean", "risk"}
+        What ``predict(X)`` gives without ``quantiles``, and so what tools that call it work with:
+        the median; the restricted mean, which is finite also where censoring hides the median;
+        or minus that mean, a risk score as scikit-survival's metrics expect it.
+    unidentified : {"inf", "clip", "nan"}
+        Value of a quantile that is not identifiable because of censoring: infinity (minus
+        infinity under left censoring) with one warning, the largest observed neighbour (the
+        smallest under left censoring), or NaN.
+    time_unit, event_name : str, optional
+        Words for pictures, reports and the server, such as "days" and "death".
     n_jobs : int, optional
         Threads. Results do not depend on it.
     random_state : int, RandomState or None
@@ -124,6 +132,10 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         n_neighbors: float | int = 0.1,
         solver: str = "root",
         bag_size: int = 1,
+        prediction: str = "median",
+        unidentified: str = "inf",
+        time_unit: str | None = None,
+        event_name: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -145,6 +157,10 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         self.n_neighbors = n_neighbors
         self.solver = solver
         self.bag_size = bag_size
+        self.prediction = prediction
+        self.unidentified = unidentified
+        self.time_unit = time_unit
+        self.event_name = event_name
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -195,139 +211,23 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
         gain = self.model_.forest.importance
         return gain / max(gain.sum(), np.finfo(np.float64).tiny)
 
-    def predict(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, unidentified: str = "inf"
-    ) -> NDArray[np.float64]:
-        """Quantiles of the latent time at each row of X.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n, n_features)
-        quantiles : float or sequence of float, default=0.5
-            Levels in (0, 1).
-        unidentified : {"inf", "clip", "nan"}
-            Value of a quantile that is not identifiable because of censoring: infinity (minus
-            infinity under left censoring) with one warning, the largest observed neighbour (the
-            smallest under left censoring), or NaN.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, n_quantiles) for a sequence of levels
-            With the root rule, quantiles of one row never cross.
-        """
-        return self._quantiles(self._queries(X), quantiles, unidentified)
-
-    def predict_interval(
-        self, X: Any, coverage: float = 0.95, *, unidentified: str = "inf"
-    ) -> NDArray[np.float64]:
-        """Quantiles that leave out half of 1 - coverage on each side; shape (n, 2)."""
-        return self._quantiles(self._queries(X), interval_levels(coverage), unidentified)
-
-    def predict_oob(
-        self, quantiles: float | Sequence[float] = 0.5, *, unidentified: str = "inf"
-    ) -> NDArray[np.float64]:
-        """Quantiles for the training rows, each from the trees that did not draw it.
-
-        Rows that every tree has drawn are NaN.
-        """
-        return self._quantiles(self._training_queries(), quantiles, unidentified)
-
-    def predict_survival(
-        self, X: Any, times: ArrayLike | None = None
-    ) -> StepCurves | NDArray[np.float64]:
-        """Survival P(T > t | x) as StepCurves, or of shape (n, n_times) if times are given."""
-        return self._read(self._queries(X), readers.survival_reader(times))
-
-    def predict_survival_oob(
-        self, times: ArrayLike | None = None
-    ) -> StepCurves | NDArray[np.float64]:
-        """Survival P(T > t | x) of the training rows, each from the trees that did not draw it.
-
-        A row that every tree has drawn has an empty curve; at times it is NaN.
-        """
-        queries = self._training_queries()
-        survival = self._read(queries, readers.survival_reader(times))
-        if isinstance(survival, np.ndarray):
-            survival[~readers.has_tree(self.model_, queries)] = np.nan
-        return survival
-
-    def predict_censoring(
-        self, X: Any, times: ArrayLike | None = None
-    ) -> StepCurves | NDArray[np.float64]:
-        """Survival P(C > t | x) of the censoring time, in the form of ``predict_survival``."""
-        return self._read(self._queries(X), readers.censoring_reader(times))
-
-    def survival_standard_error(self, X: Any, times: ArrayLike) -> NDArray[np.float64]:
-        """Standard error of ``predict_survival(X, times)`` over repeated training samples.
-
-        Needs ``bag_size`` of 2 or more. Shape (n, n_times).
-        """
-        return self._read(self._queries(X), readers.SurvivalErrors(times))
-
-    def survival_confidence_interval(
-        self, X: Any, times: ArrayLike, confidence: float = 0.95
-    ) -> NDArray[np.float64]:
-        """Confidence interval of P(T > t | x), pointwise; shape (n, n_times, 2).
-
-        On the scale of log(-log S), as is usual for survival curves. It covers the sampling
-        error of the estimate, not its bias, which is small but not zero.
-        """
-        width, queries = confidence_width(confidence), self._queries(X)
-        wanted = [readers.SurvivalAt(times), readers.SurvivalErrors(times)]
-        survival, errors = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        return np.stack(survival_interval(survival, width * errors, self.model_.censoring), axis=-1)
-
-    def quantile_confidence_interval(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, confidence: float = 0.95
-    ) -> NDArray[np.float64]:
-        """Confidence interval of the estimated quantile, pointwise.
-
-        Shape (n, n_quantiles, 2), or (n, 2) for a single level. An end that is not identifiable
-        because of censoring is infinite. For an interval of T itself see ``predict_interval``.
-        """
-        levels, is_scalar = read_levels(quantiles)
-        width, queries = confidence_width(confidence), self._queries(X)
-        ends = self._read(queries, readers.QuantileIntervals(self._solver(), levels, width))
-        return ends[:, 0] if is_scalar else ends
-
-    def predict_mean(self, X: Any, horizon: float | None = None) -> NDArray[np.float64]:
-        """Restricted mean E[min(T, horizon) | x]; under left censoring E[max(T, horizon) | x].
-
-        The default horizon is the last time in the training data (the first, under left
-        censoring). Probability that a survival curve leaves above 0 is placed at the horizon.
-        """
-        return self._read(self._queries(X), readers.RestrictedMean(horizon))
-
-    def max_quantile(self, X: Any) -> NDArray[np.float64]:
-        """Largest level that is identifiable at each row of X.
-
-        Higher levels cannot be estimated because of censoring (the argmin rule gives a number for
-        them all the same). Under left censoring: the smallest level.
-        """
-        return self._read(self._queries(X), readers.MaxLevel(self._solver()))
-
-    def weights(self, X: Any) -> sparse.csr_array:
-        """Weight of every training row at each row of X, shape (n, n_train); rows sum to 1."""
-        return self._read(self._queries(X), readers.WeightRows())
-
-    def weights_oob(self) -> sparse.csr_array:
-        """Weights for the training rows, each from the trees that did not draw it."""
-        return self._read(self._training_queries(), readers.WeightRows())
-
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Skill over the Kaplan-Meier curve: 1 - loss(forest) / loss(Kaplan-Meier).
 
-        The loss is :func:`cqrf.metrics.censored_quantile_loss`, averaged over the levels .25 .5
-        .75: the quantile loss with inverse-probability-of-censoring weights (IPCW). 1 is perfect,
-        0 is no better than one marginal curve for all rows; higher is better. Entry times of y
-        are not used: rows that enter late are scored on their whole time.
+        The loss is :func:`cqrf.metrics.censored_quantile_loss`, averaged over the levels
+        ``model_.score_levels``: the quantile loss with inverse-probability-of-censoring weights
+        (IPCW). The levels are .25 .5 .75, or lower where censoring hides these in the training
+        rows. 1 is perfect, 0 is no better than one marginal curve for all rows; higher is better.
+        Entry times of y are not used: rows that enter late are scored on their whole time.
         """
-        predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
+        check_is_fitted(self)
+        predicted = self.predict(X, self.model_.score_levels, unidentified="clip")
         return compute_skill(self.model_, predicted, read_target(y), sample_weight=sample_weight)
 
     def score_oob(self) -> float:
         """Skill over the Kaplan-Meier curve on the training rows, out of bag."""
-        predicted = self.predict_oob(SCORE_QUANTILES, unidentified="clip")
+        check_is_fitted(self)
+        predicted = self.predict_oob(self.model_.score_levels, unidentified="clip")
         return compute_oob_skill(self.model_, predicted)
 
     def estimate_memory(self, n: int, p: int) -> MemoryEstimate:
@@ -364,33 +264,8 @@ class CensoredQuantileForest(RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         # The score is a skill in absolute loss, not an R2: a few honest trees do not reach the .5
         # that scikit-learn's checks require of a regressor.
         tags.regressor_tags.poor_score = True
         return tags
-
-    def _solver(self) -> QuantileSolver:
-        return read_solver(self, self.model_.censoring)
-
-    def _queries(self, X: Any) -> readers.Queries:
-        check_is_fitted(self)
-        matrix, _ = read_features(self, X, self.model_.columns)
-        return readers.encode_queries(self.model_, matrix, self.n_jobs)
-
-    def _training_queries(self) -> readers.Queries:
-        check_is_fitted(self)
-        return readers.training_queries(self.model_)
-
-    def _read(
-        self, queries: readers.Queries, reader: readers.Reader[Any, readers.Result]
-    ) -> readers.Result:
-        return readers.read_one(self.model_, queries, reader, self.n_jobs)
-
-    def _quantiles(
-        self, queries: readers.Queries, quantiles: float | Sequence[float], unidentified: str
-    ) -> NDArray[np.float64]:
-        levels, is_scalar = read_levels(quantiles)
-        read_choice("unidentified", unidentified, UNIDENTIFIED)
-        solution = self._read(queries, readers.Quantiles(self._solver(), levels))
-        values = solution.fill(unidentified, stacklevel=4)
-        return values[:, 0] if is_scalar else values

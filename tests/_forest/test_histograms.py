@@ -40,11 +40,6 @@ def sum_rows(sums, bins, n_bins, start, keep, mass_below, score, pairs):
     intrinsics.sum_rows(sums, bins, n_bins, start, keep, mass_below, score, pairs)
 
 
-@kernel
-def empty_bin(code, sums):
-    histograms.empty_bin(code, sums)
-
-
 def make_node(n_rows, n_pairs, codes=SOME_CODES):
     """Labels of a node that is part of a larger table, and a column of codes.
 
@@ -175,11 +170,3 @@ def test_running_sums_follow_the_sequence_of_bins(n_pairs, n_rows, keep, starts_
     if not keep:
         before[bins[:n_bins].astype(int)] = 0.0
     assert np.array_equal(sums, before)
-
-
-@widths
-def test_one_bin_is_emptied_and_no_other(n_pairs):
-    sums = np.ones((N_BINS, 2 * n_pairs))
-    empty_bin(MISSING, sums)
-    assert not sums[MISSING].any()
-    assert (sums[:MISSING] == 1).all()

@@ -14,7 +14,6 @@ from cqrf._model.predict import (
     MaxLevel,
     QuantileIntervals,
     Quantiles,
-    Queries,
     Reader,
     RestrictedMean,
     SurvivalAt,
@@ -22,11 +21,14 @@ from cqrf._model.predict import (
     SurvivalErrors,
     WeightRows,
     check_errors,
+    read_one,
+    read_weights,
+)
+from cqrf._model.queries import (
+    Queries,
     encode_all,
     encode_queries,
     has_tree,
-    read_one,
-    read_weights,
     training_codes,
     training_queries,
 )
@@ -185,7 +187,8 @@ def test_readers_agree_with_each_other(forest, queries):
 def test_weights_are_in_the_order_of_the_table(forest, data, queries):
     # Without censoring the mean is the weighted mean of the times.
     plain = CensoredQuantileForest(n_estimators=20, random_state=0).fit(data.X, data.y["time"])
-    weights, mean = read_weights(plain.model_, queries, [WeightRows(), RestrictedMean()])
+    horizon = float(data.y["time"].max())
+    weights, mean = read_weights(plain.model_, queries, [WeightRows(), RestrictedMean(horizon)])
     assert_allclose(weights @ data.y["time"], mean)
 
 
@@ -274,8 +277,8 @@ def test_queries_are_taken_with_their_trees():
 def test_a_horizon_is_a_finite_time(forest, queries, horizon):
     if horizon is None:
         default = read_one(forest.model_, queries, RestrictedMean())
-        last = read_one(forest.model_, queries, RestrictedMean(forest.model_.last_time))
-        assert_array_equal(default, last)
+        followed = read_one(forest.model_, queries, RestrictedMean(forest.model_.follow_up))
+        assert_array_equal(default, followed)
     else:
         with pytest.raises(ValueError, match="must be a finite time"):
             read_one(forest.model_, queries, RestrictedMean(horizon))

@@ -153,7 +153,7 @@ def test_only_the_rows_of_a_query_enter_its_curve():
     assert curves[0].times.tolist() == [2.0, 4.0]
     assert_allclose(curves[0].values, [0.7, 0.0], **EXACT)
     assert curves[1].times.tolist() == []  # a query that no row speaks for
-    assert curves[1](3.0) == 1.0
+    assert curves[1](3.0, beyond="extend") == 1.0
     assert curves[2].times.tolist() == [0.0]
     assert_allclose(curves[2].values, [0.5], **EXACT)
     of_censoring = step_curves(weights, RankedTarget(time, event), of_censoring=True)
@@ -172,7 +172,9 @@ def test_curves_are_the_grouped_kaplan_meier_curves_at_every_time(rows):
     grid = np.arange(-5, 5.5, 0.5)
     for steps, of_censoring in ((survival, False), (censoring, True)):
         curve = walk.curve(of_censoring=of_censoring)
-        assert_allclose(curve(grid), [float(value_at(steps, t)) for t in grid], **EXACT)
+        assert_allclose(
+            curve(grid, beyond="extend"), [float(value_at(steps, t)) for t in grid], **EXACT
+        )
 
 
 @given(Sample)
@@ -192,7 +194,7 @@ def test_survival_equals_lifelines_with_weights_and_ties(seed):
     fitter = KaplanMeierFitter().fit(time, event, weights=weight)
     grid = np.arange(0, 17, 0.5)
     expected = fitter.survival_function_at_times(grid).to_numpy()
-    assert_allclose(Walk(rows).curve()(grid), expected, rtol=1e-10, atol=1e-12)
+    assert_allclose(Walk(rows).curve()(grid, beyond="extend"), expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -289,9 +291,9 @@ def restricted_mean_by_area(curve, horizon, censoring):
     middles, widths = (cuts[1:] + cuts[:-1]) / 2, np.diff(cuts)
     if censoring == "right":
         left = middles < horizon
-        return horizon - ((1.0 - curve(middles)) * widths)[left].sum()
+        return horizon - ((1.0 - curve(middles, beyond="extend")) * widths)[left].sum()
     right = middles > horizon
-    return horizon + (curve(middles) * widths)[right].sum()
+    return horizon + (curve(middles, beyond="extend") * widths)[right].sum()
 
 
 @given(Sample, st.sampled_from([-9.0, -4.0, -1.5, 0.0, 2.0, 2.25, 4.0, 11.0]))
@@ -299,7 +301,7 @@ def test_restricted_mean_is_an_area_under_the_curve(rows, horizon):
     walk = Walk(rows)
     for censoring in ("right", "left"):
         curves = walk.curves(censoring=censoring)
-        (mean,) = curves.restricted_mean(horizon, censoring)
+        (mean,) = curves.restricted_mean(horizon, censoring, beyond="extend")
         if not walk.event.any():
             assert_allclose(mean, horizon, **EXACT)
             continue
@@ -327,10 +329,10 @@ def test_restricted_mean_without_censoring_is_the_weighted_mean_of_cut_times():
 def test_what_a_curve_leaves_counts_at_the_horizon():
     walk = Walk([(1, True, 1), (2, False, 1)])
     curves = walk.curves()
-    assert_allclose(curves.restricted_mean(10.0), [0.5 * 1 + 0.5 * 10])
+    assert_allclose(curves.restricted_mean(10.0, beyond="extend"), [0.5 * 1 + 0.5 * 10])
     left = walk.curves(censoring="left")
     # An event at -1, and a time of at most -2 that counts at the horizon.
-    assert_allclose(left.restricted_mean(-10.0, "left"), [0.5 * -1 + 0.5 * -10])
+    assert_allclose(left.restricted_mean(-10.0, "left", "extend"), [0.5 * -1 + 0.5 * -10])
 
 
 # Left censoring
@@ -354,7 +356,7 @@ def test_left_censored_curves_are_those_of_the_mirrored_problem(rows):
     for of_censoring in (False, True):
         curve = mirrored.curve(of_censoring=of_censoring, censoring="left")
         expected = [left_censored_survival(rows, t, of_censoring) for t in grid]
-        assert_allclose(curve(grid), expected, **EXACT)
+        assert_allclose(curve(grid, beyond="extend"), expected, **EXACT)
         assert (np.diff(curve.times) > 0).all()
         assert_allclose(curve.initial, left_censored_survival(rows, -np.inf, of_censoring), **EXACT)
 
@@ -376,7 +378,7 @@ def test_without_events_a_left_censored_time_is_below_everything():
     walk = Walk([(1, False, 1), (2, False, 1)])
     curve = walk.curve(censoring="left")
     assert curve.times.tolist() == []
-    assert curve([-9.0, 9.0]).tolist() == [0.0, 0.0]
+    assert curve([-9.0, 9.0], beyond="extend").tolist() == [0.0, 0.0]
 
 
 # Delayed entry
@@ -425,7 +427,7 @@ def test_delayed_entry_equals_grouped_loops(seed):
     for steps, of_censoring in ((survival, False), (censoring, True)):
         curve = walk.curve(first_at_risk=first_at_risk, of_censoring=of_censoring)
         expected = [float(value_at(steps, t)) for t in grid]
-        assert_allclose(curve(grid), expected, rtol=1e-11, atol=1e-12)
+        assert_allclose(curve(grid, beyond="extend"), expected, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -440,7 +442,7 @@ def test_delayed_entry_equals_lifelines(seed, tied):
     grid = np.arange(1, 14, 0.5)  # lifelines says NaN where nobody has entered yet
     expected = fitter.survival_function_at_times(grid).to_numpy()
     curve = walk.curve(first_at_risk=first_at_risk)
-    assert_allclose(curve(grid), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(curve(grid, beyond="extend"), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_entry_before_every_time_changes_nothing():

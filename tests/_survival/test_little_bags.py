@@ -11,7 +11,7 @@ from cqrf._forest.sampling import in_bag_bits, subsample_units
 from cqrf._forest.spec import Sampling
 from cqrf._forest.traversal import find_leaves
 from cqrf._forest.weights import forest_weights
-from cqrf._model.predict import encode_queries
+from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import (
     MAX_BLOCK,
     follow_curve,
@@ -102,9 +102,9 @@ def test_errors_at_many_times_are_those_of_each_time():
     forest = CensoredQuantileForest(n_estimators=12, bag_size=3, random_state=0)
     forest.fit(data.X, data.y)
     times = np.linspace(0.1, 9.0, 2 * MAX_BLOCK + 3)  # blocks of which the last is not full
-    together = forest.survival_standard_error(data.X[:4], times)
+    together = forest.survival_standard_error(data.X[:4], times, beyond="extend")
     for k in (0, MAX_BLOCK, len(times) - 1):
-        alone = forest.survival_standard_error(data.X[:4], times[k : k + 1])[:, 0]
+        alone = forest.survival_standard_error(data.X[:4], times[[k]], beyond="extend")[:, 0]
         np.testing.assert_array_equal(together[:, k], alone)
 
 

@@ -381,12 +381,12 @@ def fill(value):
     return [[value if q is None else q for q in row] for row in SEEN]
 
 
-def test_what_is_hidden_is_infinite_with_one_warning_that_counts():
+def test_what_is_hidden_is_infinite_with_one_warning():
     with pytest.warns(UnidentifiedQuantileWarning) as caught:
         solved = solve_quantiles(**HIDDEN)
     assert solved.tolist() == fill(np.inf)
     assert len(caught) == 1
-    assert str(caught[0].message).startswith("2 of 9 quantiles cannot be estimated")
+    assert str(caught[0].message).startswith("some quantiles cannot be estimated")
     assert caught[0].filename == __file__  # it points at the call
 
 
@@ -407,7 +407,7 @@ def test_nothing_hidden_means_no_warning():
 def test_under_left_censoring_what_is_hidden_lies_below():
     weights, time, event = [[1, 1, 1, 1]], [1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]
     choices = {"quantiles": [0.3, 0.6], "censoring": "left"}
-    with pytest.warns(UnidentifiedQuantileWarning, match="1 of 2") as caught:
+    with pytest.warns(UnidentifiedQuantileWarning, match="max_quantile") as caught:
         solved = solve_quantiles(weights, time, event, **choices)
     assert len(caught) == 1
     assert solved.tolist() == [[-np.inf, 3.0]]

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cqrf import CensoredQuantileForest, ModelFileError, UnidentifiedQuantileWarning, censored
-from cqrf._model.file import FORMAT, MARK, PREAMBLE
-from cqrf._model.predict import training_queries
+from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
+from cqrf._model.queries import training_queries
 from oracles.forest import Walker, product_limit, quantile, survival_at
 
 CASES = int(os.environ.get("CQRF_FUZZ_CASES", "500"))
@@ -133,7 +133,7 @@ def check_forest(forest, X, asked, target, weight, levels):
     found_weights = forest.weights(asked).toarray()
     found = forest.predict(asked, levels)
     times = np.unique(time)
-    survival = forest.predict_survival(asked, times)
+    survival = forest.predict_survival(asked, times, beyond="extend")
     for row, values in enumerate(raw_values(asked, columns)):
         expected = walker.weights(values)
         np.testing.assert_allclose(found_weights[row], expected, rtol=1e-12, atol=1e-15)
@@ -175,6 +175,7 @@ def why_refused(target, weight, options):
     return None
 
 
+@pytest.mark.filterwarnings("ignore::cqrf.NegativeTimeWarning")
 @SHARD
 def test_random_tables_settings_and_questions(shard, tmp_path_factory):
     path = tmp_path_factory.mktemp("fuzz") / "model.cqrf"

@@ -20,7 +20,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_runtime": "arguments compiling files intrinsics plain_intrinsics progress random threads",
     },
     {
-        "_input": "features risk_sets sample_weight target units",
+        "_input": "columns features frames risk_sets sample_weight target units written_values",
     },
     {
         "_forest": "binning grower histograms layout rows sampling spec splitting training "
@@ -29,25 +29,28 @@ LAYERS: tuple[dict[str, str], ...] = (
         "criteria.variance",
     },
     {
-        "_survival": "curves equation little_bags quantiles",
+        "_survival": "curve_views curves equation little_bags quantiles step_curves",
     },
     {
-        "metrics": "concordance ipcw metric quantile registry scorers survival",
+        "metrics": "auc bootstrap concordance ipcw metric quantile registry scorers skill survival",
     },
     {
-        "_model": "codec file file_checks fit fitted memory predict settings skill",
+        "_model": "codec file file_bytes file_checks file_kernels file_summary fit fitted memory "
+        "output predict queries settings skill",
     },
     {
+        "_prediction": "",
         "estimator": "",
     },
     {
         "calibration": "",
+        "_conformal": "file scores table",
         "conformal": "",
         "evaluation": "",
-        "inspection": "",
+        "inspection": "dependence forests importance",
         "tuning": "",
         "datasets": "generators randomness tables",
-        "plots": "",
+        "plots": "at_risk calibration direct_labels features node_sizes style survival",
     },
     {
         "cqrf": "",  # the public names, loaded on first use
@@ -56,8 +59,10 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_views": "curves numbers pages training_table",
     },
     {
-        "cli": "app console evaluate fit info predict report reproduce roles serve tables",
-        "report": "calibration content data evaluation features page predictions rows",
+        "cli": "app cells conformal console evaluate fit fit_commands info model_commands models "
+        "notation options outputs predict report reproduce roles serve tables target_columns "
+        "text_files warm writers",
+        "report": "calibration content data evaluation features page predictions rows words",
         "serve": "app bin_values columns data_rows description middleware model_view openapi "
         "predictions schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks",

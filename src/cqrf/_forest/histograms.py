@@ -87,10 +87,3 @@ def count_rows(count, column, here, bins, n_bins, count_below):
     n_missing = count[MISSING]
     count[MISSING] = 0
     return n_missing
-
-
-@inlined
-def empty_bin(code, sums):
-    """Set the sums of one bin to zero."""
-    for k in range(sums.shape[1]):
-        sums[code, k] = 0.0

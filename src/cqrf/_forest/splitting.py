@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cqrf._forest.histograms import count_rows, empty_bin, fill, list_bins
+from cqrf._forest.histograms import count_rows, fill, list_bins
 from cqrf._forest.spec import MISSING
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import called, inlined
@@ -47,7 +47,7 @@ class Split(NamedTuple):
     """
 
     feature: int
-    code: int
+    code: int | np.int64
     missing_left: bool
     saw_missing: bool
     gain: float
@@ -110,11 +110,16 @@ def try_feature(column, categorical, feature, node, best, subset, work):
             running,
         )
         if gain > best.gain:
-            code = split_code(bins, n_bins, at)
+            # A numeric split lies half way to the next bin. All values against the missing ones:
+            # larger values than any seen here go left as well.
+            code = np.int64(MISSING - 1)
+            if at + 1 < n_bins:
+                code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
             best = Split(feature, code, missing_left == 1, saw_missing, gain)
             write_subset(categorical, feature, bins, at, subset)
     if saw_missing:
-        empty_bin(MISSING, sums)
+        for k in range(sums.shape[1]):
+            sums[MISSING, k] = 0.0
     return best, varies
 
 
@@ -144,16 +149,6 @@ def best_cut(n_bins, node, open_end, n_before, count_below, running):
         if gain[at] > best_gain:
             best_gain, best_at = gain[at], at
     return first + best_at, mass * best_gain
-
-
-@inlined
-def split_code(bins, n_bins, at):
-    """Code of a numeric split behind the bin at a place: half way to the next bin."""
-    # All values against the missing ones: larger values than any seen here go left as well.
-    code = np.int64(MISSING - 1)
-    if at + 1 < n_bins:
-        code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
-    return code
 
 
 @called

@@ -1,30 +1,17 @@
 """The model file: a fitted forest as numbers and a header of JSON, checked before it is used.
 
-=========  ==========================================================================
-bytes      content
-=========  ==========================================================================
-8          the mark of a model file
-4 + 4 + 8  version of the format, length of the header, length of the file
-header     JSON: sizes, settings, and the length in bytes of every section
-sections   numbers, lowest byte first, each padded to a multiple of 8 bytes
-32         SHA-256 of everything before
-=========  ==========================================================================
-
-Nothing in a file is code, names a type or gives a place in memory. Whatever is not exactly what
-:func:`write_model_file` writes is refused with a :class:`ModelFileError`; see
-:mod:`cqrf._model.file_checks`.
+The layout of the bytes is that of :mod:`cqrf._model.file_bytes`. Nothing in a file is code, names a
+type or gives a place in memory. Whatever is not exactly what :func:`write_model_file` writes is
+refused with a :class:`ModelFileError`; see :mod:`cqrf._model.file_checks`, which lists sections.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import stat
-import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +20,11 @@ from cqrf._forest.binning import level_edges
 from cqrf._forest.layout import join_trees
 from cqrf._forest.rows import Rows
 from cqrf._forest.spec import LEAF, Forest, Sampling, Trees
-from cqrf._input.features import CATEGORY, Columns
+from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target
 from cqrf._model.codec import decode_leaves, encode_leaves
+from cqrf._model.file_bytes import FOREST_FILE, pack, read_bytes, unpack, write_bytes
 from cqrf._model.file_checks import (
     KINDS,
     SAMPLING,
@@ -47,22 +35,15 @@ from cqrf._model.file_checks import (
     check_header,
     check_sections,
     cut_sections,
-    invalid,
     narrowest,
-    padding,
 )
+from cqrf._model.file_summary import read_columns
 from cqrf._model.fitted import Model
 from cqrf._model.settings import plain_settings
-from cqrf._runtime.files import replacing
 
 Estimator = TypeVar("Estimator")
 
-MARK = b"\x93cqrf\r\n\x1a"  # changes if a copy converts line ends or drops the top bit
-FORMAT = 2
 FIRST_WITHOUT_CODES = 2
-PREAMBLE = struct.Struct("<8sIIQ")
-DIGEST_BYTES = 32
-MOST_HEADER_BYTES = 2**16
 
 
 class Saved(NamedTuple):
@@ -78,23 +59,34 @@ def save_estimator(
     estimator: Any, path: str | os.PathLike[str], notes: Mapping[str, str] | None
 ) -> None:
     """Write a fitted estimator; without notes, those it was loaded with are kept."""
-    kept = getattr(estimator, "notes_", {}) if notes is None else notes
-    if not are_notes(kept):
-        raise ValueError(f"notes must be texts by name; found {notes!r}.")
-    names = getattr(estimator, "feature_names_in_", None)
-    named = None if names is None else [str(name) for name in names]
-    write_model_file(path, Saved(estimator.model_, plain_settings(estimator), named, dict(kept)))
+    write_model_file(path, describe_estimator(estimator, read_notes(estimator, notes)))
 
 
 def load_estimator(kind: type[Estimator], path: str | os.PathLike[str]) -> Estimator:
     """Read an estimator of this class, fitted."""
     saved = read_model_file(path)
-    unknown = saved.settings.keys() - set(kind._get_param_names())  # type: ignore[attr-defined]
-    if unknown:
-        raise ModelFileError(
-            f"{os.fspath(path)}: has settings that this version of cqrf does not know: "
-            f"{', '.join(sorted(unknown))}. Upgrade cqrf."
-        )
+    with naming(path):
+        return restore_estimator(kind, saved)
+
+
+def read_notes(estimator: Any, notes: Mapping[str, str] | None) -> dict[str, str]:
+    """The notes, checked; if none are given, those that the estimator was loaded with."""
+    kept = getattr(estimator, "notes_", {}) if notes is None else notes
+    if not are_notes(kept):
+        raise ValueError(f"notes must be texts by name; found {notes!r}.")
+    return dict(kept)
+
+
+def describe_estimator(estimator: Any, notes: dict[str, str]) -> Saved:
+    """What the file of a fitted estimator holds."""
+    names = getattr(estimator, "feature_names_in_", None)
+    named = None if names is None else [str(name) for name in names]
+    return Saved(estimator.model_, plain_settings(estimator), named, notes)
+
+
+def restore_estimator(kind: type[Estimator], saved: Saved) -> Estimator:
+    """A fitted estimator of this class."""
+    check_settings(kind, saved.settings)
     estimator: Any = kind(**saved.settings)
     estimator.model_ = saved.model
     estimator.notes_ = saved.notes
@@ -104,9 +96,43 @@ def load_estimator(kind: type[Estimator], path: str | os.PathLike[str]) -> Estim
     return estimator
 
 
+def check_settings(kind: Any, settings: Mapping[str, Any]) -> None:
+    """Raise unless these are parameters of the estimator's class."""
+    unknown = settings.keys() - set(kind._get_param_names())
+    if unknown:
+        raise ModelFileError(
+            "has settings that this version of cqrf does not know: "
+            f"{', '.join(sorted(unknown))}. Upgrade cqrf."
+        )
+
+
 def write_model_file(path: str | os.PathLike[str], saved: Saved) -> None:
     """Write the file whole, or leave what was there."""
-    arrays = _arrays(saved)
+    write_bytes(path, pack_model(saved))
+
+
+def read_model_file(path: str | os.PathLike[str]) -> Saved:
+    """Read and check a file; a :class:`ModelFileError` names it and says what is wrong."""
+    with naming(path):
+        return _build(_check(read_bytes(path)))
+
+
+def unpack_model(data: memoryview) -> Saved:
+    """Read and check the bytes of a file."""
+    return _build(_check(unpack(data, FOREST_FILE)))
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Start the message of a :class:`ModelFileError` with the name of the file."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+
+
+def pack_model(saved: Saved) -> list[bytes]:
+    """The bytes of a file, in parts."""
     model = saved.model
     forest = model.forest
     header = {
@@ -122,33 +148,8 @@ def write_model_file(path: str | os.PathLike[str], saved: Saved) -> None:
         **{name: getattr(model.sampling, name) for name in SAMPLING},
         "seed": model.seed,
         "censoring": model.censoring,
-        "sections": {name: array.nbytes for name, array in arrays.items()},
     }
-    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    if len(text) > MOST_HEADER_BYTES:
-        raise ValueError(
-            f"settings and notes take {len(text)} bytes of JSON; a model file holds at most "
-            f"{MOST_HEADER_BYTES}. Give fewer split_quantiles, or shorter notes."
-        )
-    chunks = [text + padding(len(text))]
-    for array in arrays.values():
-        chunks += [array.tobytes(), padding(array.nbytes)]
-    length = PREAMBLE.size + sum(map(len, chunks)) + DIGEST_BYTES
-    chunks.insert(0, PREAMBLE.pack(MARK, FORMAT, len(text), length))
-    digest = hashlib.sha256()
-    with replacing(path) as file:
-        for chunk in chunks:
-            digest.update(chunk)
-            file.write(chunk)
-        file.write(digest.digest())
-
-
-def read_model_file(path: str | os.PathLike[str]) -> Saved:
-    """Read and check a file; a :class:`ModelFileError` names it and says what is wrong."""
-    try:
-        return _build(_open(path))
-    except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+    return pack(FOREST_FILE, header, _arrays(saved))
 
 
 def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
@@ -193,9 +194,9 @@ def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
     }
 
 
-def _open(path: str | os.PathLike[str]) -> Contents:
+def _check(unpacked: tuple[int, dict[str, Any], memoryview]) -> Contents:
     """Header and sections of a file, checked."""
-    written_format, header, body = _read_bytes(path)
+    written_format, header, body = unpacked
     check_header(header)
     sections = cut_sections(header, body)
     has_codes = written_format < FIRST_WITHOUT_CODES or len(sections["codes"]) > 0
@@ -204,51 +205,11 @@ def _open(path: str | os.PathLike[str]) -> Contents:
     return contents
 
 
-def _read_bytes(path: str | os.PathLike[str]) -> tuple[int, dict[str, Any], memoryview]:
-    """Format, header and bytes of the sections of a file whose length and checksum are right."""
-    with open(path, "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise ModelFileError("is not a file.")
-        start = file.read(PREAMBLE.size)
-        if len(start) < PREAMBLE.size or not start.startswith(MARK):
-            raise ModelFileError("is not a model file of cqrf.")
-        _, written_format, header_length, length = PREAMBLE.unpack(start)
-        if written_format > FORMAT:
-            raise ModelFileError(
-                f"has format {written_format}; this version of cqrf reads up to {FORMAT}. "
-                "Upgrade cqrf."
-            )
-        if length != about.st_size:
-            raise ModelFileError(
-                f"has {about.st_size} of {length} bytes: it was cut short, or added to."
-            )
-        rest = file.read(length - PREAMBLE.size)
-    data = memoryview(rest)
-    if len(data) != length - PREAMBLE.size or len(data) < DIGEST_BYTES:
-        raise ModelFileError("was cut short.")
-    digest = hashlib.sha256(start)
-    digest.update(data[:-DIGEST_BYTES])
-    if digest.digest() != data[-DIGEST_BYTES:]:
-        raise ModelFileError("is damaged: its checksum is another.")
-    data = data[:-DIGEST_BYTES]
-    header_end = header_length + len(padding(header_length))
-    if written_format < 1 or header_length > MOST_HEADER_BYTES or header_end > len(data):
-        raise invalid("format or length of the header")
-    try:
-        header = json.loads(bytes(data[:header_length]), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise invalid("header") from None
-    if not isinstance(header, dict):
-        raise invalid("header")
-    return written_format, header, data[header_end:]
-
-
 def _build(contents: Contents) -> Saved:
     """The model of a file that has been checked."""
     header, sections = contents.header, contents.sections
     texts = [str(text, "utf-8", "surrogatepass") for text in contents.texts()]
-    columns = _read_columns(contents, texts[contents.n_names :])
+    columns = read_columns(contents, texts[contents.n_names :])
     entry = _copy(sections["entry"]) if len(sections["entry"]) else None
     target = Target(_copy(sections["time"]), _copy(sections["event"]).astype(bool), entry)
     own_units = contents.n_codes and not len(sections["unit_of_row"])
@@ -280,16 +241,6 @@ def _build(contents: Contents) -> Saved:
 def _copy(section: NDArray[Any]) -> NDArray[Any]:
     """A copy that owns its memory, in the machine's own byte order."""
     return section.astype(section.dtype.newbyteorder("="))
-
-
-def _read_columns(contents: Contents, labels: list[str]) -> Columns:
-    kinds = tuple(KINDS[kind] for kind in contents.sections["kinds"])
-    levels: list[tuple[str, ...] | None] = []
-    at = 0
-    for kind, n_levels in zip(kinds, contents.sections["n_levels"].tolist(), strict=True):
-        levels.append(tuple(labels[at : at + n_levels]) if kind == CATEGORY else None)
-        at += n_levels
-    return Columns(kinds, tuple(levels))
 
 
 def _read_edges(contents: Contents, columns: Columns) -> list[NDArray[np.float64]]:
@@ -325,7 +276,3 @@ def _read_forest(contents: Contents) -> Forest:
         leaf_rows=leaf_rows,
     )
     return join_trees(trees, categorical, _copy(sections["importance"]))
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)

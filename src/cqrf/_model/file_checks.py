@@ -1,7 +1,8 @@
 """Checks of a model file: every number is compared with the others before the model is built.
 
 The header and the sections are those of :mod:`cqrf._model.file`. Until all checks have passed,
-only the file's own bytes are in memory: sections are views of them.
+only the file's own bytes are in memory: sections are views of them. What is printed about a file
+needs no kernel to be checked, and so no Numba: kernels are imported where they are called.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.spec import MAX_BINS, MISSING
-from cqrf._input.features import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER
+from cqrf._input.columns import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER
 from cqrf._input.target import SIDES
 from cqrf._input.units import are_unit_codes
-from cqrf._model.codec import are_leaves
-from cqrf._runtime.compiling import allocating_kernel, kernel
 
 ALIGNMENT = 8
 KINDS = (NUMBER, DATE, DURATION, CATEGORY)
@@ -49,6 +48,8 @@ SECTIONS = {
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
 SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
 LARGEST_COUNT = 2**62
+# What a file holds, in messages.
+FOREST, CONFORMAL_FOREST = "a forest", "a conformal forest"
 # Draws of a tree over rows in its leaves. By chance an honest bootstrap may leave fewer than one
 # row in two for the leaves; never so few.
 MOST_DRAWS_PER_LEAF_ROW = 64
@@ -94,9 +95,9 @@ class Contents(NamedTuple):
             yield text[start:end]
 
 
-def invalid(what: str) -> ModelFileError:
+def invalid(what: str, content: str = FOREST) -> ModelFileError:
     """The error for a part of a file that fails its check."""
-    return ModelFileError(f"does not hold a forest: {what} is not as it should be.")
+    return ModelFileError(f"does not hold {content}: {what} is not as it should be.")
 
 
 def check_header(header: dict[str, Any]) -> None:
@@ -112,25 +113,32 @@ def check_header(header: dict[str, Any]) -> None:
     for name in ("bootstrap", "honest", "named"):
         check(name, lambda x: type(x) is bool)
     check("censoring", lambda x: x in SIDES)
-    check("settings", _are_settings)
+    check("settings", are_settings)
     check("notes", are_notes)
     check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
 
 
 def cut_sections(header: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
     """Sections as views of the bytes of a file."""
+    dtypes = {name: kind or narrowest(header["n_features"]) for name, kind in SECTIONS.items()}
+    return cut(header["sections"], dtypes, body)
+
+
+def cut(
+    lengths: dict[str, Any], dtypes: dict[str, str], body: memoryview, content: str = FOREST
+) -> dict[str, NDArray[Any]]:
+    """Sections of these lengths in bytes and types, as views."""
     sections, at = {}, 0
-    for name, kind in SECTIONS.items():
-        n_bytes = header["sections"][name]
-        dtype = np.dtype(kind or narrowest(header["n_features"]))
+    for name, dtype in dtypes.items():
+        n_bytes = lengths[name]
         if type(n_bytes) is not int or not 0 <= n_bytes <= len(body) - at:
-            raise invalid(f"length of {name}")
-        if n_bytes % dtype.itemsize:
-            raise invalid(f"length of {name}")
+            raise invalid(f"length of {name}", content)
+        if n_bytes % np.dtype(dtype).itemsize:
+            raise invalid(f"length of {name}", content)
         sections[name] = np.frombuffer(body[at : at + n_bytes], dtype)
         at += n_bytes + len(padding(n_bytes))
     if at != len(body):
-        raise invalid("length of the sections")
+        raise invalid("length of the sections", content)
     return sections
 
 
@@ -138,6 +146,7 @@ def check_sections(contents: Contents) -> None:
     """Raise unless all sections are valid by themselves and together."""
     check_rows(contents)
     check_columns(contents)
+    check_codes(contents)
     check_trees(contents)
     check_sampling(contents.header)
     check_text(contents)
@@ -145,6 +154,8 @@ def check_sections(contents: Contents) -> None:
 
 def check_rows(contents: Contents) -> None:
     """Check targets, weights and units of the training rows."""
+    from cqrf._model.file_kernels import is_permutation
+
     n, n_codes, sections = contents.n_rows, contents.n_codes, contents.sections
     _check_lengths(
         sections, {"time": n, "event": n, "order": n, "codes": contents.n_features * n_codes}
@@ -152,13 +163,7 @@ def check_rows(contents: Contents) -> None:
     for name, length in {"unit_of_row": n_codes, "weight": n, "entry": n}.items():
         if len(sections[name]) not in (0, length):
             raise invalid(f"length of {name}")
-    time, event = sections["time"], sections["event"]
-    tied = time[1:] == time[:-1]
-    ordered = (time[1:] > time[:-1]) | (tied & (event[1:] <= event[:-1]))
-    if not np.isfinite(time).all() or not ordered.all():
-        raise invalid("time")
-    if (event > 1).any() or not event.any():
-        raise invalid("event")
+    check_times(contents)
     if not is_permutation(sections["order"]):
         raise invalid("order")
     units, n_units = sections["unit_of_row"], contents.header["n_units"]
@@ -169,12 +174,27 @@ def check_rows(contents: Contents) -> None:
     weight, entry = sections["weight"], sections["entry"]
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise invalid("weight")
-    if len(entry) and (not (entry < time).all() or contents.header["censoring"] == "left"):
+    if len(entry) and (
+        not (entry < sections["time"]).all() or contents.header["censoring"] == "left"
+    ):
         raise invalid("entry")
 
 
+def check_times(contents: Contents) -> None:
+    """Check times and events: in time order, events before censorings at a tied time."""
+    n, sections = contents.n_rows, contents.sections
+    _check_lengths(sections, {"time": n, "event": n})
+    time, event = sections["time"], sections["event"]
+    tied = time[1:] == time[:-1]
+    ordered = (time[1:] > time[:-1]) | (tied & (event[1:] <= event[:-1]))
+    if not np.isfinite(time).all() or not ordered.all():
+        raise invalid("time")
+    if (event > 1).any() or not event.any():
+        raise invalid("event")
+
+
 def check_columns(contents: Contents) -> None:
-    """Check kinds, levels, edges, codes and importances of the features."""
+    """Check kinds, levels, edges and importances of the features."""
     p, sections, categorical = contents.n_features, contents.sections, contents.categorical
     _check_lengths(sections, {"kinds": p, "n_levels": p, "n_edges": p, "importance": p})
     kinds, n_edges, n_levels = (sections[name] for name in ("kinds", "n_edges", "n_levels"))
@@ -191,9 +211,6 @@ def check_columns(contents: Contents) -> None:
     rising[ends[(ends > 0) & (ends < len(edges))] - 1] = True
     if not np.isfinite(edges).all() or not rising.all():
         raise invalid("edges")
-    most = np.where(categorical, np.maximum(n_levels, 1) - 1, n_edges)
-    if not are_codes(sections["codes"].reshape(p, contents.n_codes), most, MISSING):
-        raise invalid("codes")
     importance = sections["importance"]
     if not np.isfinite(importance).all() or (importance < 0).any():
         raise invalid("importance")
@@ -203,8 +220,23 @@ def check_columns(contents: Contents) -> None:
         raise invalid("length of text")
 
 
+def check_codes(contents: Contents) -> None:
+    """Check that the codes of the training rows are bins of their features."""
+    from cqrf._model.file_kernels import are_codes
+
+    sections = contents.sections
+    n_levels = np.maximum(sections["n_levels"], 1)
+    most = np.where(contents.categorical, n_levels - 1, sections["n_edges"])
+    codes = sections["codes"].reshape(contents.n_features, contents.n_codes)
+    if not are_codes(codes, most, MISSING):
+        raise invalid("codes")
+
+
 def check_trees(contents: Contents) -> None:
     """Check nodes and leaves of the trees."""
+    from cqrf._model.codec import are_leaves
+    from cqrf._model.file_kernels import count_splits
+
     header, sections = contents.header, contents.sections
     _check_lengths(sections, {"n_nodes": header["n_trees"], "split_on": header["n_nodes"]})
     of_numbers, of_categories = count_splits(
@@ -264,6 +296,19 @@ def are_notes(notes: Any) -> bool:
     )
 
 
+def are_settings(settings: Any) -> bool:
+    """Whether these are plain values; their meaning is checked where they are used."""
+    if not isinstance(settings, dict):
+        return False
+    return all(
+        value is None
+        or isinstance(value, str | bool | int)
+        or (isinstance(value, float) and math.isfinite(value))
+        or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
+        for value in settings.values()
+    )
+
+
 def narrowest(n_features: int) -> str:
     """Type of ``split_on``."""
     return "u1" if n_features < 2**8 else "<u2" if n_features < 2**16 else "<u4"
@@ -278,81 +323,3 @@ def _check_lengths(sections: dict[str, NDArray[Any]], lengths: dict[str, int]) -
     for name, length in lengths.items():
         if len(sections[name]) != length:
             raise invalid(f"length of {name}")
-
-
-def _are_settings(settings: Any) -> bool:
-    """Whether these are plain values; their meaning is checked where they are used."""
-    if not isinstance(settings, dict):
-        return False
-    return all(
-        value is None
-        or isinstance(value, str | bool | int)
-        or (isinstance(value, float) and math.isfinite(value))
-        or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
-        for value in settings.values()
-    )
-
-
-@kernel
-def count_splits(split_on, n_nodes, categorical):
-    """Splits on numbers and on categories of trees stored level by level, or (-1, -1).
-
-    split_on : (n,) unsigned, the feature of each node, n_features for a leaf
-    n_nodes : (n_trees,) unsigned; categorical : (n_features,) bool
-
-    Level by level, a tree is complete at the node where no child is expected any more, and
-    nowhere before.
-    """
-    n_features = categorical.shape[0]
-    of_numbers, of_categories = 0, 0
-    node = 0
-    for tree in range(n_nodes.shape[0]):
-        n_expected = 1
-        for _ in range(n_nodes[tree]):
-            if n_expected == 0 or node >= split_on.shape[0]:
-                return -1, -1
-            n_expected -= 1
-            feature = np.int64(split_on[node])
-            node += 1
-            if feature > n_features:
-                return -1, -1
-            if feature < n_features:
-                n_expected += 2
-                if categorical[feature]:
-                    of_categories += 1
-                else:
-                    of_numbers += 1
-        if n_expected != 0:
-            return -1, -1
-    if node != split_on.shape[0]:
-        return -1, -1
-    return of_numbers, of_categories
-
-
-@allocating_kernel
-def is_permutation(order):
-    """Whether each of 0 .. n - 1 is there once; order : (n,) int32."""
-    n = order.shape[0]
-    seen = np.zeros((n >> 3) + 1, np.uint8)
-    for i in range(n):
-        number = np.int64(order[i])
-        if number < 0 or number >= n:
-            return False
-        bit = np.uint8(1 << (number & 7))
-        if seen[number >> 3] & bit:
-            return False
-        seen[number >> 3] |= bit
-    return True
-
-
-@kernel
-def are_codes(codes, most, missing):
-    """Whether every code is at most that of the last bin of its feature, or that of missing.
-
-    codes : (n_features, n) uint8; most : (n_features,) integers; missing : int
-    """
-    for feature in range(codes.shape[0]):
-        for i in range(codes.shape[1]):
-            if codes[feature, i] > most[feature] and codes[feature, i] != missing:
-                return False
-    return True

@@ -5,7 +5,6 @@ Features become one byte per value, rows are ranked by time, units are numbered,
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,13 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from cqrf._forest.binning import encode, find_edges, level_edges
-from cqrf._forest.grower import grow_trees
 from cqrf._forest.rows import Rows
 from cqrf._forest.training import grow_forest
-from cqrf._input.features import Columns
+from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.sample_weight import relative_weight
-from cqrf._input.target import Target, rank_target
+from cqrf._input.target import Target, rank_target, warn_of_negative_times
 from cqrf._input.units import number_units
 from cqrf._model.fitted import Model
 from cqrf._model.settings import Settings
@@ -42,11 +40,6 @@ def fit_model(
     table: TrainingTable, settings: Settings, n_jobs: int | None = None, verbose: bool = False
 ) -> Model:
     """Grow the forest of a table."""
-    if verbose and not grow_trees.signatures:
-        print(
-            "preparing the kernels: compiled at the first fit ever, then read from a cache",
-            file=sys.stderr,
-        )
     matrix, columns, target = table.matrix, table.columns, table.target
     check_consistent_length(matrix, target.time)
     n = len(matrix)
@@ -56,6 +49,7 @@ def fit_model(
     has_weight = np.ones(n, dtype=bool) if weight is None else weight > 0
     check_events(bool(target.event[has_weight].any()))
     ranked, order = rank_target(target, settings.censoring)
+    warn_of_negative_times(target, settings.censoring)
     edges = find_bins(matrix if has_weight.all() else matrix[has_weight], columns, settings, n_jobs)
     rows = Rows(
         codes=np.take(encode(matrix, edges, n_jobs), order, axis=1),

@@ -6,15 +6,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.rows import Rows
 from cqrf._forest.spec import Forest, Sampling
-from cqrf._input.features import Columns
+from cqrf._input.columns import Columns
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import Target, oriented
-from cqrf._survival.curves import RankedTarget
+from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf.metrics.ipcw import marginal_weights
+from cqrf.metrics.metric import choose_levels
+
+# The follow-up lasts as long as this share of the training weight is at risk.
+FOLLOW_UP_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -75,12 +82,35 @@ class Model:
         """Rank of each row of the training table."""
         return np.argsort(self.order)
 
-    @property
-    def last_time(self) -> float:
-        """Last time of the training rows with positive weight (the first, if left-censored)."""
-        weight = self.rows.weight
-        last = len(self.order) - 1 if weight is None else np.flatnonzero(weight)[-1]
-        return float(oriented(self.rows.time[last], self.censoring))
+    @cached_property
+    def follow_up(self) -> float:
+        """Last time at which a tenth of the training weight is still at risk.
+
+        With delayed entry, a tenth of the largest weight at risk. Under left censoring times
+        count downwards: the first such time. A forest that keeps only the rows in its leaves
+        counts these.
+        """
+        rows, n = self.rows, len(self.order)
+        weight = np.ones(n) if rows.weight is None else rows.weight.astype(np.float64)
+        at_risk = np.cumsum(weight[::-1])[::-1]
+        if rows.first_at_risk is not None:
+            entered = np.cumsum(np.bincount(rows.first_at_risk, weight, n))
+            at_risk -= weight.sum() - entered
+        # Among tied rows the first has all of them at risk; the others only count as less.
+        is_followed = (at_risk >= FOLLOW_UP_SHARE * at_risk.max() - TOLERANCE * n) & (weight > 0)
+        return float(oriented(rows.time[np.flatnonzero(is_followed)[-1]], self.censoring))
+
+    @cached_property
+    def score_levels(self) -> tuple[float, ...]:
+        """Levels at which quantiles are scored: (.25, .5, .75), lower where censoring hides them.
+
+        See :func:`cqrf.metrics.metric.choose_levels`. The known share of the distribution is
+        1 - S at the end of the follow-up, with S the Kaplan-Meier curve of the training rows.
+        """
+        weights = marginal_weights(self.rows.weight, len(self.order))
+        survival = step_curves(weights, self.ranked_target)[0]
+        known_share = 1.0 - float(survival(oriented(self.follow_up, self.censoring), "extend"))
+        return choose_levels(known_share, self.censoring)
 
     @property
     def keeps_features(self) -> bool:

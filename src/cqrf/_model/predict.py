@@ -13,79 +13,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from cqrf._forest.binning import encode
-from cqrf._forest.sampling import in_bag_bits
 from cqrf._forest.traversal import Leaves, find_leaves
 from cqrf._forest.weights import Weights, chunk_queries, forest_weights
 from cqrf._input.target import oriented
-from cqrf._input.units import find_clusters
 from cqrf._model.fitted import Model
-from cqrf._runtime.arguments import is_number, read_floats
+from cqrf._model.queries import Queries
+from cqrf._runtime.arguments import is_number, read_choice, read_floats
 from cqrf._runtime.threads import thread_map
-from cqrf._survival.curves import StepCurves, step_curves
+from cqrf._survival.curves import step_curves
 from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
-from cqrf._survival.quantiles import QuantileSolver, Solution
+from cqrf._survival.quantiles import QuantileSolver, Solution, remaining_quantiles
+from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN, StepCurves
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 FEWEST_UNITS = 20  # rows or groups; half-samples of fewer say little about the variance
-
-
-class Queries(NamedTuple):
-    """Rows that predictions are asked for."""
-
-    codes: NDArray[np.uint8]
-    """Shape (n, n_features); 0 for features that the forest does not split on."""
-    in_bag: NDArray[np.uint8] | None = None
-    """Bits of shape (n, n_trees / 8): trees to leave out for each row."""
-
-    def take(self, rows: Any) -> Queries:
-        """Some of the queries, by a slice or an array of row numbers."""
-        return Queries(self.codes[rows], None if self.in_bag is None else self.in_bag[rows])
-
-
-def encode_queries(model: Model, matrix: NDArray[Any], n_jobs: int | None = None) -> Queries:
-    """Queries from the rows of a matrix; only features that the forest splits on are encoded."""
-    codes = encode(matrix, model.edges, n_jobs, model.forest.split_features)
-    return Queries(np.ascontiguousarray(codes.T))
-
-
-def encode_all(model: Model, matrix: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.uint8]:
-    """Codes of all features, shape (n, n_features), to compare with :func:`training_codes`."""
-    return np.ascontiguousarray(encode(matrix, model.edges, n_jobs).T)
-
-
-def training_codes(model: Model) -> NDArray[np.uint8]:
-    """Codes of the training rows in the order of their table, shape (n, n_features)."""
-    return np.ascontiguousarray(model.rows.codes[:, model.ranks].T)
-
-
-def training_queries(model: Model) -> Queries:
-    """The training rows in the order of their table, each without the trees that drew it."""
-    if not model.keeps_features:
-        raise ValueError(
-            "a forest grown on Dask keeps no features of its training rows, so there are no "
-            "out-of-bag predictions: use rows held out, with predict and score."
-        )
-    drawn = in_bag_bits(model.sampling, len(model.forest.roots), model.seed)
-    unit = find_clusters(model.sampling.unit_of_row[model.ranks])
-    drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
-    return Queries(training_codes(model), drawn)
-
-
-def has_tree(model: Model, queries: Queries) -> NDArray[np.bool_]:
-    """Whether some tree is left for each query."""
-    if queries.in_bag is None:
-        return np.full(len(queries.codes), True)
-    n_drawn = np.bitwise_count(queries.in_bag).sum(axis=1, dtype=np.int64)
-    return np.asarray(n_drawn < len(model.forest.roots))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +46,8 @@ class Chunk:
     """Which of all queries these are: for readers with an argument per query."""
     leaves: Leaves
     weights: Weights
+    given: NDArray[np.float64] | None = None
+    """Times that the queries have already survived."""
 
     @property
     def n_queries(self) -> int:
@@ -105,9 +56,10 @@ class Chunk:
 
     @cached_property
     def survival(self) -> StepCurves:
-        """Survival curves of T."""
+        """Survival curves of T; of the remaining time, if some time was survived."""
         model = self.model
-        return step_curves(self.weights, model.ranked_target, censoring=model.censoring)
+        curves = step_curves(self.weights, model.ranked_target, censoring=model.censoring)
+        return curves if self.given is None else curves.given(self.given)
 
     @cached_property
     def censoring_survival(self) -> StepCurves:
@@ -148,7 +100,7 @@ def read_weights(
         asked = queries.take(rows)
         leaves = find_leaves(model.forest, asked.codes, asked.in_bag)
         weights = forest_weights(leaves, model.forest.leaf_rows, n_train, model.rows.weight)
-        chunk = Chunk(model, rows, leaves, weights)
+        chunk = Chunk(model, rows, leaves, weights, asked.given)
         return [reader.read(chunk) for reader in readers]
 
     chunks = chunk_queries(model.forest, queries.codes, n_train, queries.in_bag, n_jobs)
@@ -181,6 +133,8 @@ class Quantiles(Reader[Solution, Solution]):
 
     def read(self, chunk: Chunk) -> Solution:
         """Quantiles of shape (n_queries, n_levels), and the last neighbours."""
+        if chunk.given is not None:
+            return remaining_quantiles(chunk.survival, self.levels)
         return self.solver.solve(chunk.weights, chunk.model.ranked_target, self.levels)
 
     def join(self, parts: list[Solution]) -> Solution:
@@ -199,6 +153,8 @@ class MaxLevel(ArrayReader):
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Levels of shape (n_queries,)."""
+        if chunk.given is not None:
+            return 1.0 - chunk.survival.each(np.full(chunk.n_queries, np.inf))
         return self.solver.max_level(chunk.weights, chunk.model.ranked_target)
 
 
@@ -223,14 +179,18 @@ class CensoringCurves(SurvivalCurves):
 
 
 class SurvivalAt(ArrayReader):
-    """P(T > t | x) at times, the same for all queries."""
+    """P(T > t | x) at times, the same for all queries.
 
-    def __init__(self, times: ArrayLike) -> None:
+    ``beyond``: the flat line (``"extend"``) or ``"nan"`` where a curve is not known.
+    """
+
+    def __init__(self, times: ArrayLike, beyond: str = "extend") -> None:
         self.times = np.atleast_1d(read_floats("times", times))
+        self.beyond = read_choice("beyond", beyond, BEYOND)
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Probabilities of shape (n_queries, n_times)."""
-        return chunk.survival(self.times)
+        return chunk.survival(self.times, self.beyond)
 
 
 class CensoringAt(SurvivalAt):
@@ -238,38 +198,47 @@ class CensoringAt(SurvivalAt):
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Probabilities of shape (n_queries, n_times)."""
-        return chunk.censoring_survival(self.times)
+        return chunk.censoring_survival(self.times, self.beyond)
 
 
-def survival_reader(times: ArrayLike | None) -> Reader[Any, Any]:
-    """Survival curves of T, or their values at times."""
-    return SurvivalCurves() if times is None else SurvivalAt(times)
+@dataclass(frozen=True, eq=False)
+class KnownTimes(ArrayReader):
+    """First and last time at which the survival curve of each query is known."""
 
+    of_censoring: bool = False
 
-def censoring_reader(times: ArrayLike | None) -> Reader[Any, Any]:
-    """Survival curves of C, or their values at times."""
-    return CensoringCurves() if times is None else CensoringAt(times)
+    def read(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Times of shape (n_queries, 2)."""
+        curves = chunk.censoring_survival if self.of_censoring else chunk.survival
+        return np.column_stack([curves.start, curves.end])
 
 
 @dataclass(frozen=True, eq=False)
 class RestrictedMean(ArrayReader):
     """E[min(T, horizon) | x]; under left censoring E[max(T, horizon) | x].
 
-    The default horizon is the last training time (the first, under left censoring).
+    The default horizon is the end of the follow-up, ``model.follow_up``; less the time already
+    survived, if there is one. ``beyond`` is what :meth:`StepCurves.restricted_mean` takes.
     """
 
     horizon: float | None = None
+    beyond: str = "extend"
 
     def check(self, model: Model) -> None:
         """Raise unless the horizon is a finite time."""
         horizon = self.horizon
         if horizon is not None and not (is_number(horizon) and np.isfinite(horizon)):
             raise ValueError(f"horizon={horizon!r} must be a finite time.")
+        read_choice("beyond", self.beyond, BEYOND_MEAN)
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Means of shape (n_queries,)."""
-        end = chunk.model.last_time if self.horizon is None else float(self.horizon)
-        return chunk.survival.restricted_mean(end, chunk.model.censoring)
+        model, horizon = chunk.model, np.asarray(self.horizon, dtype=np.float64)
+        if self.horizon is None:
+            horizon = model.follow_up - (np.zeros(()) if chunk.given is None else chunk.given)
+        means = chunk.survival.restricted_mean(horizon, model.censoring, self.beyond)
+        # Of a row that has survived the follow-up nothing more is known.
+        return means if chunk.given is None else np.where(np.greater(horizon, 0), means, np.nan)
 
 
 class SurvivalErrors(ArrayReader):

@@ -28,8 +28,9 @@ from cqrf._runtime.arguments import (
     read_fraction,
     read_share,
 )
-from cqrf._survival.quantiles import QuantileSolver
+from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver
 
+PREDICTIONS = ("median", "mean", "risk")
 UNLIMITED = np.iinfo(np.int32).max
 # Rows per tree for max_samples="auto": max(n / 2, min(800, 0.8 n)) if n >= 50, else n / 2. An
 # honest tree of a few hundred rows finds its splits in half of its sample, and a quarter of the
@@ -78,6 +79,7 @@ def read_settings(estimator: Any, n_features: int, seed: int) -> Settings:
 
     ``seed`` is an argument because :func:`draw_seed` changes a generator's state.
     """
+    _check_prediction(estimator)
     return Settings(
         growing=read_growing(estimator, n_features),
         solver=read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES)),
@@ -89,6 +91,16 @@ def read_settings(estimator: Any, n_features: int, seed: int) -> Settings:
         bag_size=read_count("bag_size", estimator.bag_size, 1),
         seed=seed,
     )
+
+
+def _check_prediction(estimator: Any) -> None:
+    """Raise unless the parameters that only predictions and pictures read are valid."""
+    read_choice("prediction", estimator.prediction, PREDICTIONS)
+    read_choice("unidentified", estimator.unidentified, UNIDENTIFIED)
+    for name in ("time_unit", "event_name"):
+        value = getattr(estimator, name)
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f'{name}={value!r} must be text, such as "days" or "death".')
 
 
 def draw_seed(random_state: Any) -> int:

@@ -1,7 +1,8 @@
 """Skill over the Kaplan-Meier curve: 1 - loss(forest) / loss(Kaplan-Meier).
 
 The loss is the quantile loss with inverse-probability-of-censoring weights (IPCW), averaged over
-levels. 1 is perfect; 0 is no better than the quantiles of one marginal curve for all rows.
+levels, by default ``Model.score_levels``. 1 is perfect; 0 is no better than the quantiles of one
+marginal curve for all rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from cqrf._input.target import Target
 from cqrf._model.fitted import Model
 from cqrf._survival.quantiles import QuantileSolver
 from cqrf.metrics.ipcw import marginal_weights
-from cqrf.metrics.metric import SCORE_QUANTILES
 from cqrf.metrics.quantile import censored_quantile_loss
 
 
@@ -22,17 +22,17 @@ def compute_skill(
     model: Model,
     predicted: NDArray[np.float64],
     test: Target,
-    levels: ArrayLike = SCORE_QUANTILES,
+    levels: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     censored_as: Target | None = None,
 ) -> float:
-    """Skill of predicted quantiles, shape (n, n_levels).
+    """Skill of predicted quantiles, shape (n, n_levels), at ``levels`` or ``model.score_levels``.
 
     Test rows are taken to be censored as the training rows are, or as those of ``censored_as``.
     """
     check_consistent_length(predicted, test.time)
-    levels = np.asarray(levels, dtype=np.float64)
+    levels = np.asarray(model.score_levels if levels is None else levels, dtype=np.float64)
     baseline = np.repeat(marginal_quantiles(model, levels), len(test.time), axis=0)
     forest_loss, marginal_loss = (
         censored_quantile_loss(
@@ -52,7 +52,7 @@ def compute_skill(
 
 
 def compute_oob_skill(
-    model: Model, predicted: NDArray[np.float64], levels: ArrayLike = SCORE_QUANTILES
+    model: Model, predicted: NDArray[np.float64], levels: ArrayLike | None = None
 ) -> float:
     """Skill of out-of-bag quantiles of the training rows; rows without one (NaN) are left out."""
     known = np.flatnonzero(~np.isnan(predicted).any(axis=1))

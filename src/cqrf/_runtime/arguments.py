@@ -46,12 +46,14 @@ def read_floats(name: str, values: Any) -> NDArray[np.float64]:
     array = np.asarray(values)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64)
+    texts = [value for value in array.ravel().tolist() if isinstance(value, str)]
     try:
-        if array.dtype.kind == "O":
+        if array.dtype.kind == "O" and not texts:
             return array.astype(np.float64)
     except (TypeError, ValueError):
         pass
-    raise ValueError(f"{name} must be numbers; found {array.dtype} values.")
+    way_out = f", text such as {texts[0]!r}: convert them with pd.to_numeric" if texts else ""
+    raise ValueError(f"{name} must be numbers; found {array.dtype} values{way_out}.")
 
 
 def read_flag(name: str, value: Any) -> bool:
@@ -77,6 +79,11 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # NA, which is neither itself nor another
         return True
+
+
+def name_row(row: int) -> str:
+    """A row of the user's table, for messages."""
+    return f"row {row} (the first row is 0)"
 
 
 def exactly(number: float) -> str:

@@ -11,6 +11,8 @@ that has the branch.
 from __future__ import annotations
 
 import gc
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
@@ -20,9 +22,13 @@ import numpy as np
 from numba import njit
 from numba.core import event
 
+from cqrf._runtime.progress import draw_until, write_line
+
 # Indices of hot loops are unsigned: an unsigned index spares the check for one that counts from
 # the end. Mixed with a signed number it would become a float, hence these constants.
 ZERO, ONE = np.uint64(0), np.uint64(1)
+
+QUIET_SECONDS = 1.0  # of compilation in a process, before a line says so
 
 
 class _PauseGarbageCollection(event.Listener):
@@ -45,7 +51,57 @@ class _PauseGarbageCollection(event.Listener):
             gc.enable()
 
 
+class CompilationNotice(event.Listener):
+    """One line on standard error once the kernels of this package have been compiled for a second.
+
+    A kernel that is read from the cache is not compiled: Numba then announces nothing. While a
+    kernel is compiled a thread waits, as the line is of use only before the end.
+    """
+
+    def __init__(self, package: str = "cqrf") -> None:
+        self.package = package
+        self.n_kernels, self.seconds, self.is_announced = 0, 0.0, False
+        self._depth, self._began = 0, 0.0
+        self._is_done = threading.Event()
+        self._waiting: threading.Thread | None = None
+
+    def on_start(self, announced: Any) -> None:
+        """Start to wait, if this is a kernel of the package and not part of another."""
+        self._depth += 1
+        if self._depth == 1 and self._is_ours(announced):
+            self._began = time.perf_counter()
+            self._is_done.clear()
+            self._waiting = threading.Thread(target=self._wait, daemon=True)
+            self._waiting.start()
+
+    def on_end(self, _announced: Any) -> None:
+        """Count the kernel."""
+        self._depth -= 1
+        if self._depth == 0 and self._waiting is not None:
+            self._is_done.set()
+            self._waiting.join()
+            self._waiting = None
+            self.seconds += time.perf_counter() - self._began
+            self.n_kernels += 1
+
+    def _is_ours(self, announced: Any) -> bool:
+        function = getattr((announced.data or {}).get("dispatcher"), "py_func", None)
+        return str(getattr(function, "__module__", "")).partition(".")[0] == self.package
+
+    def _wait(self) -> None:
+        if self._is_done.wait(max(0.0, QUIET_SECONDS - self.seconds)):
+            return
+        if not self.is_announced:
+            self.is_announced = True
+            kept = "" if _warn_without_cache.cache_info().currsize else KEPT
+            write_line(f"cqrf is compiling its kernels.{kept}")
+        draw_until(self._is_done, self._began - self.seconds, f"compiling, {self.n_kernels} done")
+
+
+KEPT = " This is done once: later processes read them from a cache. `cqrf warm` does it beforehand."
+notice = CompilationNotice()
 event.register("numba:compile", _PauseGarbageCollection())
+event.register("numba:compile", notice)
 
 
 # No fastmath: sums decide splits and ties. Without NRT, Numba's reference counting: a kernel that
@@ -85,8 +141,11 @@ def allocating_kernel(function: Callable[..., Any]) -> Any:
 
 
 def called(function: Callable[..., Any]) -> Any:
-    """Decorator of a kernel that only kernels call: it is compiled without an entry from Python."""
-    return kernel(function, no_cpython_wrapper=True)
+    """Decorator of a kernel that only kernels call: it has no entry from Python.
+
+    It is not cached: what is kept of its caller contains it.
+    """
+    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._runtime.compiling import called, inlined, kernel
+from cqrf._runtime.compiling import inlined, kernel
 
 # Rounds of multiply, add and shift-xor, on words of at least MIN_BITS bits. With fewer, some pairs
 # of rows are drawn together too often when n is small.
@@ -57,7 +57,7 @@ def permutation_keys(seeds: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
     return np.hstack([np.full((len(seeds), 1), bits, np.uint64), constants])
 
 
-@called
+@inlined
 def permuted(i, n, key):
     """Image of i under the keyed permutation of 0 .. n - 1.
 

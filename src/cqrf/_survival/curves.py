@@ -13,17 +13,16 @@ either case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from cqrf._forest.weights import Weights
-from cqrf._input.risk_sets import first_at_risk, subtract_not_entered
+from cqrf._input.risk_sets import TOLERANCE, first_at_risk, subtract_not_entered
 from cqrf._input.target import Target
 from cqrf._runtime.compiling import kernel
+from cqrf._survival.step_curves import StepCurves
 
 
 class RankedTarget(NamedTuple):
@@ -42,110 +41,17 @@ class RankedTarget(NamedTuple):
         return RankedTarget(target.time, target.event, first_at_risk(target), weight)
 
 
-@dataclass(frozen=True, eq=False)
-class StepCurve:
-    """A right-continuous step function: ``initial`` before the first of ``times``.
-
-    Examples
-    --------
-    >>> from cqrf import StepCurve
-    >>> curve = StepCurve(times=[1.0, 3.0], values=[0.6, 0.2])
-    >>> curve([0.5, 1.0, 2.9, 3.0]).tolist()
-    [1.0, 0.6, 0.6, 0.2]
-    """
-
-    times: NDArray[np.float64]
-    values: NDArray[np.float64]
-    initial: float = 1.0
-
-    def __call__(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Values at the given times."""
-        steps = np.concatenate([[self.initial], self.values])
-        return steps[np.searchsorted(self.times, times, side="right")]
-
-
-@dataclass(frozen=True, eq=False)
-class StepCurves:
-    """One step curve per query; ``curves[i]`` is a :class:`StepCurve`.
-
-    Calling it with times gives an array of shape (n_queries, n_times).
-    """
-
-    offsets: NDArray[np.int64]
-    times: NDArray[np.float64]
-    values: NDArray[np.float64]
-    initial: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, query: int) -> StepCurve:
-        query = range(len(self))[query]
-        steps = slice(self.offsets[query], self.offsets[query + 1])
-        return StepCurve(self.times[steps], self.values[steps], float(self.initial[query]))
-
-    def __iter__(self) -> Iterator[StepCurve]:
-        return (self[query] for query in range(len(self)))
-
-    def __call__(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Values of every curve at the given times; shape (n_queries,) for a single time."""
-        at = np.asarray(times, dtype=np.float64)
-        if at.ndim > 1 or np.isnan(at).any():
-            raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
-        if at.ndim == 0:
-            return self(at[np.newaxis])[:, 0]
-        order = np.argsort(at, kind="stable")
-        ascending, values = np.empty((2, len(self), len(at)))
-        _evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
-        values[:, order] = ascending
-        return values
-
-    def each(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Value of every curve at a time of its own."""
-        at = np.asarray(times, dtype=np.float64)
-        if at.shape != (len(self),) or np.isnan(at).any():
-            raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
-        values = np.empty(len(self))
-        _evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
-        return values
-
-    def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
-        """First time at which each curve is at most a value of its own; inf if it never is."""
-        bounds = np.broadcast_to(np.asarray(values, dtype=np.float64), len(self))
-        times = np.empty(len(self))
-        _first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
-        return times
-
-    def restricted_mean(self, horizon: float, censoring: str = "right") -> NDArray[np.float64]:
-        """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
-
-        Probability that a curve leaves above 0 (below 1 at its start, under left censoring) is
-        placed at the horizon.
-        """
-        from_left, means = censoring == "left", np.empty(len(self))
-        _restricted_mean(
-            self.offsets, self.times, self.values, self.initial, horizon, from_left, means
-        )
-        return means
-
-    @staticmethod
-    def join(parts: list[StepCurves]) -> StepCurves:
-        """Join the curves of consecutive blocks of queries."""
-        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        return StepCurves(
-            np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([part.times for part in parts]),
-            np.concatenate([part.values for part in parts]),
-            np.concatenate([part.initial for part in parts]),
-        )
-
-
 class Steps(NamedTuple):
-    """Steps of one curve per query: those of curve q are ``offsets[q] : offsets[q + 1]``."""
+    """Steps of one curve per query: those of curve q are ``offsets[q] : offsets[q + 1]``.
+
+    ``end`` is the last time up to which each curve is known: that of the last row with weight, or
+    infinity if the curve has fallen to 0.
+    """
 
     offsets: NDArray[np.int64]
     times: NDArray[np.float64]
     values: NDArray[np.float64]
+    end: NDArray[np.float64]
 
 
 class CurveWork(NamedTuple):
@@ -168,16 +74,19 @@ def step_curves(
     longest = np.diff(weights.offsets).max(initial=0)
     work = CurveWork._make(np.empty((3, longest + 1)))
     times, values = np.empty((2, len(weights.ranks)))
-    steps = Steps(np.zeros(n_queries + 1, np.int64), times, values)
+    steps = Steps(np.zeros(n_queries + 1, np.int64), times, values, np.empty(n_queries))
     # Curves need no sample weights: without them there is one compiled kernel less.
     n = _write_steps(weights, target._replace(weight=None), of_censoring, work, steps)
     times, values = times[:n].copy(), values[:n].copy()
+    everywhere = np.full(n_queries, np.inf)
     if censoring == "right":
-        return StepCurves(steps.offsets, times, values, np.ones(n_queries))
-    mirrored = Steps(steps.offsets, np.empty(n), np.empty(n))
+        return StepCurves(steps.offsets, times, values, np.ones(n_queries), -everywhere, steps.end)
+    mirrored = Steps(steps.offsets, np.empty(n), np.empty(n), -steps.end)
     initial = np.empty(n_queries)
-    _mirror(Steps(steps.offsets, times, values), mirrored, initial)
-    return StepCurves(steps.offsets, mirrored.times, mirrored.values, initial)
+    _mirror(Steps(steps.offsets, times, values, steps.end), mirrored, initial)
+    return StepCurves(
+        steps.offsets, mirrored.times, mirrored.values, initial, mirrored.end, everywhere
+    )
 
 
 @kernel
@@ -235,6 +144,7 @@ def _write_steps(weights, target, of_censoring, work, steps):
     """
     offsets, time, event = weights.offsets, target.time, target.event
     step_offsets, times, values = steps.offsets, steps.times, steps.values
+    end = steps.end
     at_risk, survival, censoring_survival = work.at_risk, work.survival, work.censoring_survival
     at = 0
     for q in range(offsets.shape[0] - 1):
@@ -244,7 +154,10 @@ def _write_steps(weights, target, of_censoring, work, steps):
             row, row_weights, event, target.first_at_risk, at_risk, survival, censoring_survival
         )
         curve = censoring_survival if of_censoring else survival
+        end[q] = -np.inf
         for i in range(row.shape[0]):
+            if row_weights[i] > 0.0:
+                end[q] = time[row[i]] if curve[i] > TOLERANCE else np.inf
             if event[row[i]] == of_censoring:
                 continue
             if at > step_offsets[q] and times[at - 1] == time[row[i]]:
@@ -270,61 +183,3 @@ def _mirror(steps, mirrored, initial):
             to = start + end - 1 - i
             mirrored.times[to] = -times[i]
             mirrored.values[to] = 1.0 - values[i - 1] if i > start else 0.0
-
-
-@kernel
-def _evaluate(offsets, times, values, initial, at, out):
-    """Write the values at ascending times; out : (n_queries, n_times) float64."""
-    for q in range(offsets.shape[0] - 1):
-        i, value = offsets[q], initial[q]
-        for j in range(at.shape[0]):
-            while i < offsets[q + 1] and times[i] <= at[j]:
-                value = values[i]
-                i += 1
-            out[q, j] = value
-
-
-@kernel
-def _evaluate_each(offsets, times, values, initial, at, out):
-    """Write the value of curve q at time ``at[q]``; out : (n_queries,) float64."""
-    for q in range(at.shape[0]):
-        start, end = offsets[q], offsets[q + 1]
-        low, high = start, end  # the first step behind the time lies in low .. high
-        while low < high:
-            middle = (low + high) >> 1
-            if times[middle] <= at[q]:
-                low = middle + 1
-            else:
-                high = middle
-        out[q] = values[low - 1] if low > start else initial[q]
-
-
-@kernel
-def _first_at_most(offsets, times, values, initial, bounds, out):
-    """Write the first time at which curve q, which falls, is at most ``bounds[q]``."""
-    for q in range(bounds.shape[0]):
-        low, high = offsets[q], offsets[q + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if values[middle] <= bounds[q]:
-                high = middle
-            else:
-                low = middle + 1
-        out[q] = times[low] if low < offsets[q + 1] else np.inf
-        if initial[q] <= bounds[q]:
-            out[q] = -np.inf
-
-
-@kernel
-def _restricted_mean(offsets, times, values, initial, horizon, from_left, out):
-    """Write the mean of each curve's distribution, with times cut off at the horizon."""
-    for q in range(offsets.shape[0] - 1):
-        above, below, total = initial[q], 1.0 - initial[q], 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            drop = above - values[i]
-            above = values[i]
-            if from_left:
-                total += drop * max(times[i], horizon)
-            else:
-                total += drop * min(times[i], horizon)
-        out[q] = total + horizon * (below if from_left else above)

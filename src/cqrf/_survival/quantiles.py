@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from cqrf._forest.weights import Weights
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import SIDES, Target, oriented, pair, rank_target
 from cqrf._runtime.arguments import is_count, is_number, read_choice, read_fraction
@@ -31,6 +32,7 @@ from cqrf._survival.equation import (
     marginal_censoring_survival,
     root_rule,
 )
+from cqrf._survival.step_curves import StepCurves
 
 CENSORING_SURVIVALS = {"beran": BERAN, "knn": KNN, "km": KM}
 RULES = {"root": root_rule, "argmin": argmin_rule}
@@ -142,14 +144,24 @@ class Solution(NamedTuple):
         if unidentified == "nan":
             return np.where(missing, np.nan, self.values)
         warnings.warn(
-            f"{int(missing.sum())} of {missing.size} quantiles cannot be estimated, because too "
-            "much is censored where they lie; they are infinite. Ask for less extreme levels "
-            "(max_quantile gives the limit at each row), or pass unidentified='clip' for the "
-            "last observed neighbour or 'nan' for NaN.",
+            "some quantiles cannot be estimated, because too much is censored where they lie; they "
+            "are infinite. Ask for lower levels (max_quantile gives the limit at each row; higher "
+            "ones under left censoring). unidentified='clip' gives the last observed neighbour "
+            "instead, 'nan' NaN. For tools that call predict(X), set prediction='mean' or "
+            "unidentified='clip' on the estimator.",
             UnidentifiedQuantileWarning,
             stacklevel=stacklevel,
         )
         return self.values
+
+
+def remaining_quantiles(curves: StepCurves, levels: NDArray[np.float64]) -> Solution:
+    """Quantiles of the remaining time, from its survival curves."""
+    values = np.empty((len(curves), len(levels)))
+    for k, level in enumerate(levels):
+        values[:, k] = curves.first_at_most(1.0 - level + TOLERANCE)
+    values[np.isneginf(curves.end)] = np.nan
+    return Solution(values, curves.end)
 
 
 class QuantileSolver:

@@ -11,7 +11,7 @@ The record is a NamedTuple class with
 - ``from_levels(levels)``, which builds it;
 - ``scaled_to(largest_time)``, which returns it adapted to the largest absolute time.
 
-The kernel has the signature ``label(criterion, rows, here, work)``: ``rows`` is a
+The kernel has the signature ``label(criterion, rows, here, work)``, names included: ``rows`` is a
 :class:`~cqrf._forest.spec.Rows`, ``here`` the (n,) uint32 indices of the node's rows in it, in time
 order, ``work`` a :class:`~cqrf._forest.workspace.LabelWork`. It writes, for each row, the weight
 and then weight times each label to ``work.labels[i]``; and to ``work.direction[1:]`` the factors
@@ -71,12 +71,8 @@ def label_node(criterion: Any, rows: Any, here: Any, work: Any) -> tuple[bool, f
 
 if not config.DISABLE_JIT:
 
-    @overload(label_node, inline="always", jit_options=OPTIONS)
-    def _label_node(criterion: Any, rows: Any, here: Any, work: Any) -> Any:
+    @overload(label_node, jit_options=OPTIONS)
+    def _label_node(criterion, rows, here, work):
         """The compiler chooses the kernel by the type of the criterion's record."""
-        label = find_kernel(criterion.instance_class)
-
-        def implementation(criterion: Any, rows: Any, here: Any, work: Any) -> Any:
-            return label(criterion, rows, here, work)
-
-        return implementation
+        kernel: Any = find_kernel(criterion.instance_class)
+        return kernel.py_func

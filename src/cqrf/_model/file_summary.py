@@ -1,0 +1,97 @@
+"""What a model file holds, without its forest.
+
+Length, checksum, header, times and columns are checked as when a forest is loaded, trees only by
+their number of nodes. None of it needs a kernel, so that Numba is not imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cqrf._input.columns import CATEGORY, Columns
+from cqrf._input.target import oriented
+from cqrf._model.file_checks import (
+    KINDS,
+    Contents,
+    check_columns,
+    check_header,
+    check_text,
+    check_times,
+    cut_sections,
+    invalid,
+)
+
+
+class FileSummary(NamedTuple):
+    """Training rows, trees, columns, settings and notes of a forest in a file."""
+
+    n_rows: int
+    n_events: int
+    first_time: float
+    last_time: float
+    n_trees: int
+    n_leaves: int
+    names: list[str]
+    columns: Columns
+    importances: list[float]
+    """Share of each feature in the gain of all splits."""
+    settings: dict[str, Any]
+    seed: int
+    notes: dict[str, str]
+
+
+def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
+    """What the bytes of a file hold, as :func:`cqrf._model.file_bytes.read_bytes` gives them."""
+    _, header, body = unpacked
+    check_header(header)
+    contents = Contents(header, cut_sections(header, body), 0)
+    check_times(contents)
+    check_columns(contents)
+    check_text(contents)
+    sections = contents.sections
+    texts = [str(text, "utf-8", "surrogatepass") for text in contents.texts()]
+    names = texts[: contents.n_names] or [f"feature {j}" for j in range(contents.n_features)]
+    times = oriented(sections["time"], header["censoring"])
+    gain = sections["importance"]
+    return FileSummary(
+        n_rows=contents.n_rows,
+        n_events=int(sections["event"].sum(dtype=np.int64)),
+        first_time=float(times.min()),
+        last_time=float(times.max()),
+        n_trees=header["n_trees"],
+        n_leaves=count_leaves(contents),
+        names=names,
+        columns=read_columns(contents, texts[contents.n_names :]),
+        importances=(gain / max(gain.sum(), np.finfo(np.float64).tiny)).tolist(),
+        settings=header["settings"],
+        seed=header["seed"],
+        notes=header["notes"],
+    )
+
+
+def count_leaves(contents: Contents) -> int:
+    """Leaves of all trees, if every tree has one more of them than it has splits."""
+    n_nodes, split_on = contents.sections["n_nodes"], contents.sections["split_on"]
+    sizes = n_nodes.astype(np.int64)
+    if len(sizes) != contents.header["n_trees"] or not (sizes > 0).all():
+        raise invalid("n_nodes")
+    if sizes.sum() != len(split_on) or len(split_on) != contents.header["n_nodes"]:
+        raise invalid("length of split_on")
+    starts = np.cumsum(sizes) - sizes
+    n_leaves = np.add.reduceat(split_on == contents.n_features, starts, dtype=np.int64)
+    if (2 * n_leaves != sizes + 1).any():
+        raise invalid("split_on")
+    return int(n_leaves.sum())
+
+
+def read_columns(contents: Contents, labels: list[str]) -> Columns:
+    """Kinds of the features, and the levels of those that are categories."""
+    kinds = tuple(KINDS[kind] for kind in contents.sections["kinds"])
+    levels: list[tuple[str, ...] | None] = []
+    at = 0
+    for kind, n_levels in zip(kinds, contents.sections["n_levels"].tolist(), strict=True):
+        levels.append(tuple(labels[at : at + n_levels]) if kind == CATEGORY else None)
+        at += n_levels
+    return Columns(kinds, tuple(levels))

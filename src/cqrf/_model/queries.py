@@ -1,0 +1,83 @@
+"""Queries: rows that predictions are asked for, new ones or the training rows out of bag."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.binning import encode
+from cqrf._forest.sampling import in_bag_bits
+from cqrf._input.units import find_clusters
+from cqrf._model.fitted import Model
+from cqrf._runtime.arguments import read_floats
+
+
+class Queries(NamedTuple):
+    """Rows that predictions are asked for."""
+
+    codes: NDArray[np.uint8]
+    """Shape (n, n_features); 0 for features that the forest does not split on."""
+    in_bag: NDArray[np.uint8] | None = None
+    """Bits of shape (n, n_trees / 8): trees to leave out for each row."""
+    given: NDArray[np.float64] | None = None
+    """Times that the rows have already survived, shape (n,): all is about the time that remains."""
+
+    def take(self, rows: Any) -> Queries:
+        """Some of the queries, by a slice or an array of row numbers."""
+        in_bag = None if self.in_bag is None else self.in_bag[rows]
+        return Queries(self.codes[rows], in_bag, None if self.given is None else self.given[rows])
+
+
+def encode_queries(
+    model: Model, matrix: NDArray[Any], n_jobs: int | None = None, given: Any = None
+) -> Queries:
+    """Queries from the rows of a matrix; only features that the forest splits on are encoded."""
+    codes = encode(matrix, model.edges, n_jobs, model.forest.split_features)
+    survived = None if given is None else read_given(model, given, len(matrix))
+    return Queries(np.ascontiguousarray(codes.T), given=survived)
+
+
+def read_given(model: Model, given: Any, n: int) -> NDArray[np.float64]:
+    """Times already survived, one for each of n rows."""
+    if model.censoring == "left":
+        raise ValueError("given is for right-censored times: remaining time after a time survived.")
+    times = read_floats("given", given)
+    if times.shape not in ((), (n,)) or not np.isfinite(times).all():
+        raise ValueError(
+            f"given must be one finite time, or one for each of the {n} rows of X; found "
+            f"{'times that are not finite' if times.shape in ((), (n,)) else times.shape}."
+        )
+    return np.broadcast_to(times, n)
+
+
+def encode_all(model: Model, matrix: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.uint8]:
+    """Codes of all features, shape (n, n_features), to compare with :func:`training_codes`."""
+    return np.ascontiguousarray(encode(matrix, model.edges, n_jobs).T)
+
+
+def training_codes(model: Model) -> NDArray[np.uint8]:
+    """Codes of the training rows in the order of their table, shape (n, n_features)."""
+    return np.ascontiguousarray(model.rows.codes[:, model.ranks].T)
+
+
+def training_queries(model: Model) -> Queries:
+    """The training rows in the order of their table, each without the trees that drew it."""
+    if not model.keeps_features:
+        raise ValueError(
+            "a forest grown on Dask keeps no features of its training rows, so there are no "
+            "out-of-bag predictions: use rows held out, with predict and score."
+        )
+    drawn = in_bag_bits(model.sampling, len(model.forest.roots), model.seed)
+    unit = find_clusters(model.sampling.unit_of_row[model.ranks])
+    drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
+    return Queries(training_codes(model), drawn)
+
+
+def has_tree(model: Model, queries: Queries) -> NDArray[np.bool_]:
+    """Whether some tree is left for each query."""
+    if queries.in_bag is None:
+        return np.full(len(queries.codes), True)
+    n_drawn = np.bitwise_count(queries.in_bag).sum(axis=1, dtype=np.int64)
+    return np.asarray(n_drawn < len(model.forest.roots))

@@ -1,0 +1,320 @@
+"""Step curves: right-continuous step functions, one per query, each known on a range of times.
+
+A survival curve is known up to the last time at which a row with weight is at risk, and for all
+times if it has fallen to 0 there. Under left censoring it is known from the first such time on.
+Outside of this range the data say nothing: values are NaN unless the caller asks for the flat line.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf._runtime.arguments import read_choice
+from cqrf._runtime.compiling import kernel
+from cqrf._survival.curve_views import curves_frame, curves_html, describe_curves, describe_range
+
+BEYOND = ("nan", "extend")
+BEYOND_MEAN = (*BEYOND, "restrict")
+
+
+class BeyondFollowUpWarning(UserWarning):
+    """Some times lie beyond the follow-up of the training rows, where nothing is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurve:
+    """A right-continuous step function: ``initial`` before the first of ``times``.
+
+    It is known from ``start`` to ``end``.
+
+    Examples
+    --------
+    >>> from cqrf import StepCurve
+    >>> curve = StepCurve(times=[1.0, 3.0], values=[0.6, 0.2], end=4.0)
+    >>> curve([0.5, 1.0, 2.9, 3.0, 5.0]).tolist()
+    [1.0, 0.6, 0.6, 0.2, nan]
+    >>> curve([5.0], beyond="extend").tolist()
+    [0.2]
+    """
+
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+    initial: float = 1.0
+    start: float = -np.inf
+    end: float = np.inf
+
+    def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
+        """Values at the given times; NaN outside of ``start`` to ``end``, or the flat line."""
+        at = np.asarray(times, dtype=np.float64)
+        steps = np.concatenate([[self.initial], self.values])
+        values = steps[np.searchsorted(self.times, at, side="right")]
+        if read_choice("beyond", beyond, BEYOND) == "extend":
+            return values
+        return np.where((at < self.start) | (at > self.end), np.nan, values)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Times of the steps, by the name that scikit-survival uses."""
+        return np.asarray(self.times, dtype=np.float64)
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Values from each step on, by the name that scikit-survival uses."""
+        return np.asarray(self.values, dtype=np.float64)
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """First and last time at which the curve is known."""
+        return self.start, self.end
+
+    def __repr__(self) -> str:
+        n = len(self.times)
+        return f"StepCurve({n} step{'' if n == 1 else 's'}, {describe_curves([self])})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StepCurves:
+    """One step curve per query; ``curves[i]`` is a :class:`StepCurve`.
+
+    Calling it with times gives an array of shape (n_queries, n_times). ``start`` and ``end`` are
+    the first and last time at which each curve is known, infinite where there is no such limit.
+    ``index`` labels the curves in :meth:`to_frame`; None numbers them.
+    """
+
+    offsets: NDArray[np.int64]
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+    initial: NDArray[np.float64]
+    start: Any = None
+    end: Any = None
+    index: Any = None
+
+    def __post_init__(self) -> None:
+        everywhere = np.full(len(self), np.inf)
+        if self.start is None:
+            object.__setattr__(self, "start", -everywhere)
+        if self.end is None:
+            object.__setattr__(self, "end", everywhere)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, query: int) -> StepCurve:
+        query = range(len(self))[query]
+        steps = slice(self.offsets[query], self.offsets[query + 1])
+        initial, start, end = (float(each[query]) for each in (self.initial, self.start, self.end))
+        return StepCurve(self.times[steps], self.values[steps], initial, start, end)
+
+    def __iter__(self) -> Iterator[StepCurve]:
+        return (self[query] for query in range(len(self)))
+
+    def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
+        """Values of every curve at the given times; shape (n_queries,) for a single time.
+
+        ``beyond``: ``"nan"`` outside of the times at which a curve is known, or ``"extend"`` for
+        the flat line, which is not an estimate.
+        """
+        at = np.asarray(times, dtype=np.float64)
+        if at.ndim > 1 or np.isnan(at).any():
+            raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
+        if at.ndim == 0:
+            return self(at[np.newaxis], beyond)[:, 0]
+        order = np.argsort(at, kind="stable")
+        ascending, values = np.empty((2, len(self), len(at)))
+        _evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
+        values[:, order] = ascending
+        if read_choice("beyond", beyond, BEYOND) == "nan":
+            is_unknown = (at < self.start[:, np.newaxis]) | (at > self.end[:, np.newaxis])
+            values[is_unknown] = np.nan
+        return values
+
+    def each(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Value of every curve at a time of its own, on the flat line beyond its end."""
+        at = np.asarray(times, dtype=np.float64)
+        if at.shape != (len(self),) or np.isnan(at).any():
+            raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
+        values = np.empty(len(self))
+        _evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
+        return values
+
+    def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
+        """First time at which each curve is at most a value of its own; inf if it never is."""
+        bounds = np.broadcast_to(np.asarray(values, dtype=np.float64), len(self))
+        times = np.empty(len(self))
+        _first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
+        return times
+
+    def restricted_mean(
+        self, horizon: ArrayLike, censoring: str = "right", beyond: str = "nan"
+    ) -> NDArray[np.float64]:
+        """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
+
+        The horizon is one time for all curves, or one for each.
+        ``beyond`` says what becomes of a curve that ends before the horizon: ``"nan"``;
+        ``"restrict"`` takes its own end for the horizon; ``"extend"`` draws the flat line.
+        """
+        read_choice("beyond", beyond, BEYOND_MEAN)
+        from_left, means = censoring == "left", np.empty(len(self))
+        horizons = np.full(len(self), horizon, dtype=np.float64)
+        if beyond == "restrict":
+            limit = self.start if from_left else self.end
+            horizons = (np.maximum if from_left else np.minimum)(horizons, limit)
+        _restricted_mean(
+            self.offsets, self.times, self.values, self.initial, horizons, from_left, means
+        )
+        if beyond == "nan":
+            means[(horizons < self.start) | (horizons > self.end)] = np.nan
+        elif beyond == "restrict":  # some curve is known nowhere
+            means[np.isinf(horizons)] = np.nan
+        return means
+
+    def given(self, times: ArrayLike) -> StepCurves:
+        """Survival curves of the remaining time T - t0 given T > t0; t0 a number or one each.
+
+        A curve that is not known at t0, or is 0 there, is known nowhere.
+        """
+        at = np.broadcast_to(np.asarray(times, dtype=np.float64), len(self))
+        lengths = np.diff(self.offsets)
+        reached = self.each(at)
+        is_known = (at <= self.end) & (at >= self.start) & (reached > 0.0)
+        own = np.repeat(np.where(is_known, at, np.inf), lengths)
+        is_later = self.times > own
+        counts = np.add.reduceat(np.append(is_later, False), self.offsets[:-1], dtype=np.int64)
+        counts[lengths == 0] = 0
+        shares = self.values[is_later] / np.repeat(reached, lengths)[is_later]
+        return StepCurves(
+            np.concatenate([[0], np.cumsum(counts)]),
+            self.times[is_later] - own[is_later],
+            shares,
+            np.ones(len(self)),
+            np.where(is_known, -np.inf, np.inf),
+            np.where(is_known, self.end - at, -np.inf),
+            self.index,
+        )
+
+    def cumulative_hazard(self) -> StepCurves:
+        """Nelson-Aalen cumulative hazard of each survival curve, finite where S falls to 0."""
+        hazard = np.empty(len(self.values))
+        _cumulate_hazard(self.offsets, self.values, self.initial, hazard)
+        nothing = np.zeros(len(self))
+        return StepCurves(
+            self.offsets, self.times, hazard, nothing, self.start, self.end, self.index
+        )
+
+    def to_frame(self, times: ArrayLike | None = None) -> Any:
+        """The curves as a pandas frame: one row per step, or per curve and one column per time.
+
+        Without ``times`` the columns are ``row``, ``time`` and ``value``: the value from this time
+        on, until the next step of the row or the end of its curve.
+        """
+        return curves_frame(self, times)
+
+    @staticmethod
+    def join(parts: list[StepCurves]) -> StepCurves:
+        """Join the curves of consecutive blocks of queries."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        fields = ("times", "values", "initial", "start", "end")
+        joined = [np.concatenate([getattr(part, name) for part in parts]) for name in fields]
+        return StepCurves(offsets, *joined)
+
+    def __repr__(self) -> str:
+        n = len(self)
+        return f"StepCurves({n} curve{'' if n == 1 else 's'}, {describe_curves(self)})"
+
+    def _repr_html_(self) -> str:
+        return curves_html(self)
+
+
+def warn_beyond(start: NDArray[np.float64], end: NDArray[np.float64], stacklevel: int = 3) -> None:
+    """Warn that some results are NaN, as they lie outside of where these curves are known."""
+    known = [
+        f"{words} {describe_range(limits[np.isfinite(limits)])}"
+        for words, limits in (("from", start), ("up to", end))
+        if np.isfinite(limits).any()
+    ]
+    reach = f" For these rows it is known {' and '.join(known)}." if known else ""
+    warnings.warn(
+        "the survival curve is not known at some of these times, as no training row with weight "
+        f"is still at risk there: the result is NaN.{reach} beyond='extend' draws the curve on as "
+        "a flat line, which is not an estimate.",
+        BeyondFollowUpWarning,
+        stacklevel=stacklevel,
+    )
+
+
+@kernel
+def _evaluate(offsets, times, values, initial, at, out):
+    """Write the values at ascending times; out : (n_queries, n_times) float64."""
+    for q in range(offsets.shape[0] - 1):
+        i, value = offsets[q], initial[q]
+        for j in range(at.shape[0]):
+            while i < offsets[q + 1] and times[i] <= at[j]:
+                value = values[i]
+                i += 1
+            out[q, j] = value
+
+
+@kernel
+def _evaluate_each(offsets, times, values, initial, at, out):
+    """Write the value of curve q at time ``at[q]``; out : (n_queries,) float64."""
+    for q in range(at.shape[0]):
+        start, end = offsets[q], offsets[q + 1]
+        low, high = start, end  # the first step behind the time lies in low .. high
+        while low < high:
+            middle = (low + high) >> 1
+            if times[middle] <= at[q]:
+                low = middle + 1
+            else:
+                high = middle
+        out[q] = values[low - 1] if low > start else initial[q]
+
+
+@kernel
+def _first_at_most(offsets, times, values, initial, bounds, out):
+    """Write the first time at which curve q, which falls, is at most ``bounds[q]``."""
+    for q in range(bounds.shape[0]):
+        low, high = offsets[q], offsets[q + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if values[middle] <= bounds[q]:
+                high = middle
+            else:
+                low = middle + 1
+        out[q] = times[low] if low < offsets[q + 1] else np.inf
+        if initial[q] <= bounds[q]:
+            out[q] = -np.inf
+
+
+@kernel
+def _restricted_mean(offsets, times, values, initial, horizons, from_left, out):
+    """Write the mean of each curve's distribution, with times cut off at a horizon of its own."""
+    for q in range(offsets.shape[0] - 1):
+        above, below, total = initial[q], 1.0 - initial[q], 0.0
+        horizon = horizons[q]
+        for i in range(offsets[q], offsets[q + 1]):
+            drop = above - values[i]
+            above = values[i]
+            if from_left:
+                total += drop * max(times[i], horizon)
+            else:
+                total += drop * min(times[i], horizon)
+        out[q] = total + horizon * (below if from_left else above)
+
+
+@kernel
+def _cumulate_hazard(offsets, values, initial, out):
+    """Write the sum of the steps of each survival curve, relative to its value before each."""
+    for q in range(offsets.shape[0] - 1):
+        before, total = initial[q], 0.0
+        for i in range(offsets[q], offsets[q + 1]):
+            if before > 0.0:
+                total += (before - values[i]) / before
+            before = values[i]
+            out[i] = total
