@@ -1,5 +1,7 @@
 """Calibration: against plain loops and lifelines, and right where the truth is known."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from lifelines import KaplanMeierFitter
@@ -12,7 +14,6 @@ from cqrf.calibration import (
     assess_calibration,
     compare,
     estimate_share_below,
-    spread_over_bins,
     transform,
 )
 from cqrf.datasets import make_aft
@@ -41,7 +42,7 @@ def simulate(rng, n, rate=0.5):
 def test_the_share_below_is_lifelines_kaplan_meier_of_the_transform():
     rng = np.random.default_rng(0)
     u, event = rng.uniform(size=200), rng.uniform(size=200) < 0.7
-    below, lower, upper = estimate_share_below(Target(u, event), np.ones(200), 0.9)
+    below, lower, upper, _ = estimate_share_below(Target(u, event), np.ones(200), 0.9)
     theirs = KaplanMeierFitter(alpha=0.1).fit(u, event)
     seen = ~np.isnan(below)
     np.testing.assert_allclose(below[seen], 1 - theirs.predict(LEVELS[seen]), atol=1e-12)
@@ -57,7 +58,7 @@ def test_rows_that_enter_late_are_at_risk_after_their_entry_only():
     u = rng.uniform(size=200)
     entry = u * rng.uniform(size=200)
     event = rng.uniform(size=200) < 0.7
-    below, _, _ = estimate_share_below(Target(u, event, entry), np.ones(200), 0.95)
+    below = estimate_share_below(Target(u, event, entry), np.ones(200), 0.95).below
     theirs = KaplanMeierFitter().fit(u, event, entry=entry)
     seen = ~np.isnan(below)
     np.testing.assert_allclose(below[seen], 1 - theirs.predict(LEVELS[seen]), atol=1e-10)
@@ -72,30 +73,126 @@ def test_whole_weights_are_repeated_rows():
     repeated = Target(np.repeat(u, copies), np.repeat(event, copies))
     plain = compare(repeated, np.ones(copies.sum()), **options)
     np.testing.assert_allclose(weighted.observed, plain.observed, atol=1e-12)
-    np.testing.assert_allclose(weighted.bins, plain.bins, atol=1e-9)
+    np.testing.assert_allclose(weighted.events, plain.events, atol=1e-9)
+    np.testing.assert_allclose(weighted.expected, plain.expected, atol=1e-9)
+    assert weighted.known_to == plain.known_to
     assert weighted.distance == pytest.approx(plain.distance)
     assert weighted.p_value == pytest.approx(plain.p_value)
 
 
-def test_bins_equal_loops():
+def simulate_levels(rng, n, censoring):
+    """U of a calibrated forest, with U censored in one of several ways."""
+    u = rng.uniform(size=n)
+    c = {
+        "none": np.full(n, 2.0),
+        "end of study": np.full(n, 0.3),
+        "end of study, by row": rng.uniform(0.05, 0.5, n),
+        "random": rng.uniform(size=n),
+        "heavy": 1 - rng.uniform(size=n) ** (1 / 3),  # three quarters
+    }[censoring]
+    return Target(np.minimum(u, c), u <= c)
+
+
+CENSORINGS = ["none", "end of study", "end of study, by row", "random", "heavy"]
+OPTIONS = {"from_left": False, "confidence": 0.95, "n_bins": 10}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("censoring", ["none", "random", "heavy"])
+def test_events_and_expected_events_equal_loops(censoring, late):
     rng = np.random.default_rng(0)
-    survival, event = rng.uniform(size=80), rng.uniform(size=80) < 0.5
-    survival[:3] = [0.0, 1.0, 0.2]
-    expected = np.zeros(5)
-    for s, had_event in zip(survival, event):
-        if had_event or s == 0:
-            expected[min(4, max(0, int(np.ceil(s * 5)) - 1))] += 1
-            continue
-        for b in range(5):
-            expected[b] += max(0.0, min(s, (b + 1) / 5) - b / 5) / s
-    found = spread_over_bins(survival, event, np.ones(80), 5)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-    assert found.sum() == pytest.approx(80)
-    result = compare(
-        Target(1 - survival, event), np.ones(80), from_left=False, confidence=0.95, n_bins=5
-    )
-    statistic = ((expected - 16) ** 2 / 16).sum()
-    assert result.p_value == pytest.approx(chi2.sf(statistic, 4))
+    target = simulate_levels(rng, 150, censoring)
+    entry = target.time * rng.choice([0, 0, 0.5, 0.9], 150) if late else None
+    weight = rng.integers(1, 3, 150).astype(float)
+    found = compare(target._replace(entry=entry), weight, **OPTIONS)
+    start = np.zeros(150) if entry is None else entry
+    events, expected = np.zeros(len(found.events)), np.zeros(len(found.events))
+    for u, had_event, v, w in zip(target.time, target.event, start, weight, strict=True):
+        for k, (a, b) in enumerate(zip(found.edges[:-1], found.edges[1:], strict=True)):
+            low, high = max(a, v), min(b, u)
+            if low < high:  # at risk in the bin
+                expected[k] += w * np.log((1 - low) / (1 - high))
+            events[k] += w * (had_event and a <= u < b)
+    np.testing.assert_allclose(found.events, events, atol=1e-9)
+    np.testing.assert_allclose(found.expected, expected, atol=1e-9)
+    assert found.expected.min() >= 5
+    assert found.edges[-1] == found.known_to
+    statistic = (3 * (events - expected) ** 2 / (2 * expected + events)).sum()
+    assert found.p_value == pytest.approx(chi2.sf(statistic, len(events)))
+
+
+def test_few_rows_at_risk_judge_nothing():
+    """Rows in [.3, 1] are few: what they show is drawn, but not judged."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(size=200)
+    c = np.where(np.arange(200) < 6, 2.0, 0.3)
+    target = Target(np.minimum(u, c), u <= c)
+    found = compare(target, np.ones(200), **OPTIONS)
+    assert found.known_to == 0.3
+    assert found.known_from == 0
+    assert np.isfinite(found.observed[60])
+    judged = found.levels <= 0.3
+    expected = np.abs(found.observed - found.levels)[judged].mean()
+    assert found.distance == pytest.approx(expected)
+    assert found.edges.tolist() == pytest.approx([0, 0.1, 0.2, 0.3])
+    # The six rows move their events: neither distance nor p-value notices.
+    moved = np.where(target.time > 0.3, 0.9 + target.time / 100, target.time)
+    other = compare(target._replace(time=moved), np.ones(200), **OPTIONS)
+    assert not np.array_equal(other.observed, found.observed)
+    assert (other.distance, other.p_value) == (found.distance, found.p_value)
+
+
+def test_rows_at_risk_by_loops():
+    """Rows at risk over the survival before: lifelines' Kaplan-Meier, and a count."""
+    target = simulate_levels(np.random.default_rng(0), 300, "heavy")
+    found = estimate_share_below(target, np.ones(300), 0.95).n_rows
+    theirs = KaplanMeierFitter().fit(target.time, target.event)
+    for k in range(0, 60, 7):
+        level = LEVELS[k]
+        before = theirs.predict(np.nextafter(level, 0))
+        assert found[k] == pytest.approx((target.time >= level).sum() / before)
+    last = np.flatnonzero(found >= 30)[-1]
+    assert compare(target, np.ones(300), **OPTIONS).known_to == LEVELS[last]
+
+
+@pytest.mark.parametrize("n", [1, 5, 40, 200])
+def test_without_censoring_every_level_is_judged(n):
+    u = np.random.default_rng(n).uniform(size=n)
+    found = compare(Target(u, np.full(n, True)), np.ones(n), **OPTIONS)
+    assert found.known_to == 0.99
+    shares = (u <= LEVELS[:, np.newaxis]).mean(axis=1)
+    assert found.distance == pytest.approx(np.abs(shares - LEVELS).mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("censoring", CENSORINGS)
+@pytest.mark.parametrize("n", [60, 200])
+def test_calibrated_levels_are_rejected_as_often_as_the_test_says(n, censoring):
+    """5 % of 2000 tests, up to three standard errors; and one that is wrong more often."""
+    rng = np.random.default_rng(0)
+    draws = [simulate_levels(rng, n, censoring) for _ in range(2000)]
+    p_values = [compare(target, np.ones(n), **OPTIONS).p_value for target in draws]
+    assert np.mean(np.array(p_values) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
+    early = [target._replace(time=target.time**1.5) for target in draws[:200]]
+    wrong = [compare(target, np.ones(n), **OPTIONS).p_value for target in early]
+    assert np.mean(np.array(wrong) < 0.05) > (0.15 if n == 60 else 0.6)
+
+
+def test_the_result_prints_in_one_line_and_as_a_picture():
+    rng = np.random.default_rng(0)
+    found = compare(simulate_levels(rng, 200, "end of study"), np.ones(200), **OPTIONS)
+    text = repr(found)
+    assert text.startswith(f"Calibration(distance={found.distance:.3f} at levels 0.01 to 0.3, p=")
+    assert text.endswith(", 200 rows)")
+    page = ElementTree.fromstring(found._repr_html_())
+    svg = "{http://www.w3.org/2000/svg}"
+    assert page.find("figcaption").text == text
+    pale, solid = (line.get("points").split() for line in page.iter(f"{svg}polyline"))
+    assert (len(pale), len(solid)) == (30, 30)
+    hidden = compare(Target(np.full(9, 0.004), np.full(9, False)), np.ones(9), **OPTIONS)
+    assert repr(hidden) == "Calibration(9 rows: too many are censored to judge any level)"
+    ElementTree.fromstring(hidden._repr_html_())
+    assert np.isnan([hidden.distance, hidden.p_value, hidden.known_from, hidden.known_to]).all()
 
 
 def test_an_event_beyond_the_end_of_a_curve_is_censored_there():
@@ -151,7 +248,7 @@ def test_where_all_neighbours_are_censored_nothing_is_known_of_an_event():
     y = censored(np.random.default_rng(0).uniform(1, 2, 200), half > 0)
     forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(half[:, np.newaxis], y)
     assert (np.diff(forest.predict_survival_oob().offsets) == 0).sum() >= 50
-    assert assess_calibration(forest).bins.sum() == pytest.approx(200)
+    assert assess_calibration(forest).n_rows == pytest.approx(200)
 
 
 def test_out_of_bag_a_forest_is_calibrated_in_bag_it_is_not():
@@ -191,7 +288,7 @@ def test_a_right_model_of_shared_times_is_calibrated(n_faces, censoring):
         for _ in range(20)
     ]
     assert np.mean([each.distance for each in found]) < 0.02
-    assert np.mean([each.p_value < 0.05 for each in found]) < 0.15
+    assert np.mean([each.p_value < 0.05 for each in found]) < 0.2
     wrong = die(rng, 1000, n_faces, censoring)
     wrong["time"] = np.ceil(wrong["time"] / 2)
     assert assess_calibration(forest, np.zeros((1000, 1)), wrong).p_value < 1e-6
@@ -210,7 +307,7 @@ def test_unequal_weights_count_as_their_effective_number():
         found = assess_calibration(
             forest, np.zeros((300, 1)), rng.exponential(size=300), sample_weight=weight
         )
-        assert found.bins.sum() == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+        assert found.n_rows == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
         rejected += found.p_value < 0.05
         covered += found.lower[49] <= 0.5 <= found.upper[49]
     assert rejected / n_repeats < 0.12
@@ -227,6 +324,10 @@ def test_left_censoring_is_the_mirrored_problem():
     seen = ~np.isnan(found.observed)
     assert found.distance == pytest.approx(expected.distance, abs=0.005)
     np.testing.assert_allclose(found.observed[seen], 1 - expected.observed[::-1][seen], atol=0.02)
+    assert found.known_to == 1
+    assert found.known_from == pytest.approx(1 - expected.known_to, abs=0.011)
+    np.testing.assert_allclose(found.events, expected.events[::-1], atol=5)
+    assert found.edges[[0, -1]].tolist() == [found.known_from, 1.0]
 
 
 def test_weights_of_the_fit_and_rows_in_every_tree():
@@ -236,8 +337,7 @@ def test_weights_of_the_fit_and_rows_in_every_tree():
     forest.fit(data.X, data.y, weight)
     has_tree = ~np.isnan(forest.predict_oob(0.5, unidentified="clip"))
     assert has_tree.sum() < 200
-    found = assess_calibration(forest).bins.sum()
-    assert found == pytest.approx((has_tree & (weight > 0)).sum())
+    assert assess_calibration(forest).n_rows == pytest.approx((has_tree & (weight > 0)).sum())
 
 
 def test_only_ratios_of_weights_matter_and_mistakes_are_named():

@@ -8,7 +8,8 @@ import pytest
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_aft
-from cqrf.inspection import check_forest, evenly_spaced, find_quantiles, partial_dependence
+from cqrf.inspection import check_forest, evenly_spaced, partial_dependence
+from cqrf.inspection.dependence import find_quantiles
 
 
 def grow(X, y, **settings):
@@ -98,9 +99,9 @@ def test_partial_dependence_over_one_row_is_its_prediction(side, fitted, left):
 def test_partial_dependence_in_blocks_and_on_thinned_times(fitted, monkeypatch):
     forest, X = fitted
     whole = partial_dependence(forest, X, 0)
-    monkeypatch.setattr("cqrf.inspection.MAX_VALUES_AT_ONCE", 1)
+    monkeypatch.setattr("cqrf.inspection.dependence.MAX_VALUES_AT_ONCE", 1)
     np.testing.assert_array_equal(partial_dependence(forest, X, 0).values, whole.values)
-    monkeypatch.setattr("cqrf.inspection.MAX_TIMES", 40)
+    monkeypatch.setattr("cqrf.inspection.dependence.MAX_TIMES", 40)
     thinned = partial_dependence(forest, X, 0).values
     assert len(np.unique(thinned)) < 40
     events = np.sort(forest.model_.rows.time[forest.model_.rows.event])
@@ -129,7 +130,8 @@ def test_frames_of_every_kind_give_the_same_partial_dependence(framed):
     expected = {}
     for level in ("new", "old", "young"):
         changed = some.assign(group=level)
-        mean = forest.predict_survival(changed)(np.sort(forest.model_.rows.time)).mean(axis=0)
+        curves = forest.predict_survival(changed)
+        mean = curves(np.sort(forest.model_.rows.time), beyond="extend").mean(axis=0)
         reached = np.flatnonzero(mean <= 0.5 + 1e-12)
         expected[level] = np.sort(forest.model_.rows.time)[reached[0]]
     for rows in (some, pl.DataFrame(columns), pa.table(columns)):

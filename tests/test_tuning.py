@@ -154,6 +154,9 @@ def aids():
     return X.iloc[chosen], censored(y["time"], y["censor"])[chosen]
 
 
+QUARTILES = [0.25, 0.5, 0.75]
+
+
 def read_suggestion(message):
     return float(re.search(r"quantiles=\[([\d.]+)\],", message).group(1))
 
@@ -163,12 +166,12 @@ def test_levels_that_censoring_hides_are_said(aids, solver):
     X, y = aids
     given = start(n_estimators=90, solver=solver)
     with pytest.warns(UnidentifiedQuantileWarning, match="Pass quantiles=") as said:
-        cqrf.tune(given, X, y, n_trials=3, random_state=0)
+        cqrf.tune(given, X, y, n_trials=3, quantiles=QUARTILES, random_state=0)
     assert len(said) == 1
     assert said[0].filename == __file__
     message = str(said[0].message)
     default = start(n_estimators=90).fit(X, y)
-    hidden = np.isnan(default.predict_oob([0.25, 0.5, 0.75], unidentified="nan")).mean()
+    hidden = np.isnan(default.predict_oob(QUARTILES, unidentified="nan")).mean()
     assert message.startswith(f"{hidden:.0%} of the out-of-bag quantiles")
     level = read_suggestion(message)
     told = ~np.isnan(default.predict_oob([level, level + 0.01], unidentified="nan"))
@@ -182,10 +185,19 @@ def test_hidden_levels_under_left_censoring(aids):
     mirrored = censored(-y["time"], y["event"])
     levels = []
     for censoring, target in (("right", y), ("left", mirrored)):
+        given = start(n_estimators=60, censoring=censoring)
         with pytest.warns(UnidentifiedQuantileWarning) as said:
-            cqrf.tune(start(n_estimators=60, censoring=censoring), X, target, n_trials=1)
+            cqrf.tune(given, X, target, n_trials=1, quantiles=QUARTILES)
         levels.append(read_suggestion(str(said[0].message)))
     assert levels[0] == pytest.approx(1 - levels[1])
+
+
+def test_default_levels_are_those_that_can_be_told(aids):
+    X, y = aids
+    given = start(n_estimators=60)
+    default = cqrf.tune(given, X, y, n_trials=2, random_state=0)  # in silence
+    low = cqrf.tune(given, X, y, n_trials=2, quantiles=[0.025, 0.05, 0.075], random_state=0)
+    assert [row["skill"] for row in default.trials] == [row["skill"] for row in low.trials]
 
 
 def test_no_level_is_named_where_none_can_be_told():

@@ -10,12 +10,22 @@ F(.|x) is right. Conventions:
   this step, as the forest does not identify the distribution beyond it.
 - *Delayed entry.* A row is at risk from U = F(entry|x) on.
 - *Left censoring.* 1 - U is right-censored and takes the place of U.
+
+*What the data can judge.* At level p the Kaplan-Meier estimate S rests on about r(p) / S(p-) rows,
+with r(p) the number of rows at risk. (Without censoring that is all rows.) It is judged up to the
+last level at which these are at least ``FEWEST_ROWS`` rows and the share ``SMALLEST_SHARE`` of all.
+
+*Test.* U has the hazard 1 / (1 - u) if F is right. In a bin (a, b] row i is then expected to have
+log(1 - a) - log(1 - b) events while it is at risk. Observed minus expected events of the bins are
+uncorrelated, and the sum of their squares over their variances is about chi-squared with one degree
+of freedom per bin (Akritas 1988).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,17 +33,23 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 from sklearn.utils import check_consistent_length
 
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, read_target
-from cqrf._model.predict import SurvivalCurves, has_tree, read_one, training_queries
+from cqrf._model.predict import SurvivalCurves, read_one
+from cqrf._model.queries import has_tree, training_queries
 from cqrf._runtime.arguments import read_count, read_fraction
-from cqrf._survival.curves import StepCurves
+from cqrf._survival.step_curves import StepCurves
 from cqrf.inspection import check_forest
 
 LEVELS = np.arange(1, 100) / 100
+# Rows that the Kaplan-Meier estimate must rest on at a level that is judged.
+FEWEST_ROWS, SMALLEST_SHARE = 10, 0.1
+# Bins with fewer expected events are joined with their neighbours.
+FEWEST_EXPECTED = 5.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """Predicted levels, and the observed share of events below each.
 
@@ -45,24 +61,53 @@ class Calibration:
         Share of events below each level; NaN where it is not identifiable because of censoring.
     lower, upper : ndarray
         Pointwise confidence band of ``observed``.
+    known_from, known_to : float
+        Levels between which enough rows are left to judge; NaN if there is no such level.
+        ``known_from`` is 0 under right censoring, ``known_to`` is 1 under left censoring.
     distance : float
-        Mean absolute difference of both, over the identifiable levels; 0 is perfect.
-    bins : ndarray
-        Counts of rows in equal bins of the predicted probability (D-calibration); a censored
-        row is spread over the bins it may belong to. Equal counts are perfect. The counts sum to
-        the effective sample size, (sum w)^2 / sum w^2.
+        Mean absolute difference of ``levels`` and ``observed``, over the levels from ``known_from``
+        to ``known_to``; 0 is perfect, NaN if no level can be judged.
+    edges : ndarray of shape (n_bins + 1,)
+        Edges of bins of levels, from ``known_from`` to ``known_to``.
+    events, expected : ndarray of shape (n_bins,)
+        Number of events in each bin, and the number expected of a calibrated forest.
     p_value : float
-        p-value of the hypothesis that the bins are equal. Small: not calibrated. The test is
-        conservative under censoring, and more so out of bag: a large value says little.
+        p-value of the hypothesis that events are as expected. Small: not calibrated. Out of bag
+        the test is conservative: a large value says little. NaN if no level can be judged.
+    n_rows : float
+        Effective number of rows, (sum w)^2 / sum w^2; events are scaled to it.
     """
 
     levels: NDArray[np.float64]
     observed: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    known_from: float
+    known_to: float
     distance: float
-    bins: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    events: NDArray[np.float64]
+    expected: NDArray[np.float64]
     p_value: float
+    n_rows: float
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Levels that the data can judge."""
+        return (self.levels >= self.known_from) & (self.levels <= self.known_to)
+
+    def __repr__(self) -> str:
+        rows = f"{self.n_rows:.0f} rows"
+        if np.isnan(self.distance):
+            return f"Calibration({rows}: too many are censored to judge any level)"
+        levels = self.levels[self.is_known]
+        return (
+            f"Calibration(distance={self.distance:.3f} at levels {levels[0]:g} to {levels[-1]:g}, "
+            f"p={self.p_value:.3f}, {rows})"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<figure>{draw_svg(self)}<figcaption>{escape(repr(self))}</figcaption></figure>"
 
 
 def assess_calibration(
@@ -89,7 +134,8 @@ def assess_calibration(
     confidence : float, default=0.95
         Level of the pointwise bands (Greenwood's variance, log-log scale).
     n_bins : int, default=10
-        Bins of the D-calibration test (Haider, Hoehn, Davis and Greiner 2020).
+        Equal bins of the levels 0 to 1, in which the test compares observed with expected events;
+        they end where the data can judge no more, and bins with few expected events are joined.
 
     Examples
     --------
@@ -181,79 +227,163 @@ def compare(
     confidence: float,
     n_bins: int,
 ) -> Calibration:
-    """Compare U with the uniform distribution: Kaplan-Meier estimate and D-calibration test."""
-    below, lower, upper = estimate_share_below(transformed, weight, confidence)
-    if from_left:  # the estimate is of P(1 - U <= p)
-        below, lower, upper = 1 - below[::-1], 1 - upper[::-1], 1 - lower[::-1]
-    is_known = ~np.isnan(below)
-    distance = float(np.abs(below - LEVELS)[is_known].mean()) if is_known.any() else float("nan")
-    survival = 1.0 - transformed.time
-    if transformed.entry is not None:  # given T > entry, U is uniform from F(entry|x) on
-        survival /= 1.0 - transformed.entry
-    bins = spread_over_bins(survival, transformed.event, weight, n_bins)
-    expected = bins.sum() / n_bins
-    statistic = float(((bins - expected) ** 2 / expected).sum())
+    """Compare U with the uniform distribution: Kaplan-Meier estimate, and test.
+
+    ``weight`` sums to the effective number of rows.
+    """
+    estimate = estimate_share_below(transformed, weight, confidence)
+    observed, lower, upper = estimate.below, estimate.lower, estimate.upper
+    last = find_last_known(estimate, float(weight.sum()))
+    edges, events, expected = count_events(transformed, weight, last, n_bins)
+    known_from, known_to = (0.0, last) if last > 0 else (np.nan, np.nan)
+    if from_left:  # all of this is about 1 - U
+        observed, lower, upper = 1 - observed[::-1], 1 - upper[::-1], 1 - lower[::-1]
+        known_from, known_to = 1.0 - known_to, 1.0 - known_from
+        edges, events, expected = 1.0 - edges[::-1], events[::-1], expected[::-1]
+    # Both events and expected events estimate the variance. Twice the second and once the first
+    # gives the test its nominal level in small bins.
+    variance = (2.0 * expected + events) / 3.0
+    statistic = float(((events - expected) ** 2 / variance).sum())
+    is_judged = (known_from <= LEVELS) & (known_to >= LEVELS) & ~np.isnan(observed)
+    differences = np.abs(observed - LEVELS)[is_judged]
     return Calibration(
         levels=LEVELS,
-        observed=below,
+        observed=observed,
         lower=lower,
         upper=upper,
-        distance=distance,
-        bins=bins,
-        p_value=float(chi2.sf(statistic, n_bins - 1)),
+        known_from=known_from,
+        known_to=known_to,
+        distance=float(differences.mean()) if len(differences) else np.nan,
+        edges=edges,
+        events=events,
+        expected=expected,
+        p_value=float(chi2.sf(statistic, len(events))) if len(events) else np.nan,
+        n_rows=float(weight.sum()),
     )
+
+
+class ShareBelow(NamedTuple):
+    """Kaplan-Meier estimate of P(U <= p) on LEVELS, its band, and the rows it rests on."""
+
+    below: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    n_rows: NDArray[np.float64]
+    """Rows at risk over the estimated survival before the level."""
 
 
 def estimate_share_below(
     target: Target, weight: NDArray[np.float64], confidence: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Kaplan-Meier estimate of P(U <= p) on LEVELS, with its band; NaN beyond the last event."""
+) -> ShareBelow:
+    """Kaplan-Meier estimate on LEVELS; NaN beyond the largest U unless it has reached 1."""
     times = np.unique(target.time[target.event])
-    entry = np.full(len(weight), -np.inf) if target.entry is None else target.entry
-    by_time = np.argsort(target.time, kind="stable")
-    by_entry = np.argsort(entry, kind="stable")
-
-    def weight_from(order: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weight of the rows whose value is at least each of the times."""
-        tail = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-        return tail[np.searchsorted(values[order], times, side="left")]
-
-    # At risk at t: rows with Y >= t, except those with entry >= t.
-    at_risk = weight_from(by_time, target.time) - weight_from(by_entry, entry)
-    had_event = target.event
-    places = np.searchsorted(times, target.time[had_event])
-    n_events = np.bincount(places, weight[had_event], len(times))
+    at_risk = weigh_risk_sets(target, weight, times)
+    places = np.searchsorted(times, target.time[target.event])
+    n_events = np.bincount(places, weight[target.event], len(times))
     survival = np.cumprod(1.0 - n_events / at_risk)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.cumsum(n_events / (at_risk * (at_risk - n_events)))
         spread = ndtri((1 + confidence) / 2) * np.sqrt(variance) / np.abs(np.log(survival))
         ends = survival ** np.exp(np.array([[1.0], [-1.0]]) * spread)
     ends = np.where(survival == 0, 0.0, ends)
+    steps = [np.concatenate([[1.0], values]) for values in (survival, *ends)]
     n_before = np.searchsorted(times, LEVELS, side="right")
-    # Not identifiable beyond the largest U, unless the curve falls to 0 there.
+    above, lowest, highest = (values[n_before] for values in steps)
+    shares = 1 - above, 1 - np.maximum(lowest, highest), 1 - np.minimum(lowest, highest)
     largest = target.time.max() if len(target.time) else -np.inf
     closed = len(survival) > 0 and survival[-1] == 0
     unknown = (largest < LEVELS) & (not closed)
-    steps = [np.concatenate([[1.0], values]) for values in (survival, *ends)]
-    above, lowest, highest = (values[n_before] for values in steps)
-    shares = 1 - above, 1 - np.maximum(lowest, highest), 1 - np.minimum(lowest, highest)
     below, lower, upper = (np.where(unknown, np.nan, share) for share in shares)
-    return below, lower, upper
+    at = np.minimum(LEVELS, largest)  # beyond it no row is left, whatever the censoring
+    just_before = steps[0][np.searchsorted(times, at, side="left")]
+    left = weigh_risk_sets(target, weight, at)
+    n_rows = np.divide(left, just_before, out=np.zeros(len(at)), where=just_before > 0)
+    return ShareBelow(below, lower, upper, n_rows)
 
 
-def spread_over_bins(
-    survival: NDArray[np.float64],
-    event: NDArray[np.bool_],
-    weight: NDArray[np.float64],
-    n_bins: int,
+def weigh_risk_sets(
+    target: Target, weight: NDArray[np.float64], times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Weight in equal bins of S(Y|x); a censored row is spread evenly over [0, S(Y|x)]."""
+    """Weight at risk at each time: rows with Y >= t, except those with entry >= t."""
+    entry = np.full(len(weight), -np.inf) if target.entry is None else target.entry
+
+    def weight_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weight of the rows whose value is at least each of the times."""
+        order = np.argsort(values, kind="stable")
+        tail = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
+        return tail[np.searchsorted(values[order], times, side="left")]
+
+    return weight_from(target.time) - weight_from(entry)
+
+
+def find_last_known(estimate: ShareBelow, n_rows: float) -> float:
+    """Last level at which the estimate rests on enough of all rows; 0 if there is none."""
+    needed = max(SMALLEST_SHARE * n_rows, min(FEWEST_ROWS, n_rows))
+    is_known = (estimate.n_rows >= needed * (1.0 - TOLERANCE)) & ~np.isnan(estimate.below)
+    return float(LEVELS[np.flatnonzero(is_known)[-1]]) if is_known.any() else 0.0
+
+
+def count_events(
+    target: Target, weight: NDArray[np.float64], last: float, n_bins: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Edges of bins of U up to the last level, and the observed and expected events in each."""
     edges = np.linspace(0, 1, n_bins + 1)
-    own = np.clip(np.ceil(survival * n_bins).astype(int) - 1, 0, n_bins - 1)
-    bins = np.bincount(own[event], weight[event], n_bins).astype(np.float64)
-    for s, w in zip(survival[~event], weight[~event], strict=True):
-        if s <= 0:
-            bins[0] += w
-        else:
-            bins += w * np.clip(s - edges[:-1], 0, 1 / n_bins) / s
-    return bins
+    edges = np.append(edges[edges < last - TOLERANCE], last) if last > 0 else np.zeros(1)
+    if len(edges) == 1:
+        return edges, np.empty(0), np.empty(0)
+    hazard = -np.log1p(-edges)  # cumulative
+
+    def passed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cumulative hazard of each row in each bin up to its value."""
+        own = -np.log1p(-np.clip(values, 0.0, last))
+        return np.diff(np.minimum(own[:, np.newaxis], hazard), axis=1)
+
+    under_risk = passed(target.time)
+    if target.entry is not None:
+        under_risk -= passed(target.entry)
+    expected = weight @ under_risk
+    events, _ = np.histogram(target.time[target.event], edges, weights=weight[target.event])
+    return join_bins(edges, events, expected)
+
+
+def join_bins(
+    edges: NDArray[np.float64], events: NDArray[np.float64], expected: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Join neighbouring bins, from the first, until each has FEWEST_EXPECTED events.
+
+    What remains at the end joins the last such bin. There is one bin at least.
+    """
+    starts, total = [0], 0.0
+    for k, more in enumerate(expected):
+        if total >= FEWEST_EXPECTED:
+            starts.append(k)
+            total = 0.0
+        total += more
+    if len(starts) > 1 and total < FEWEST_EXPECTED:
+        starts.pop()
+    joined = np.append(edges[starts], edges[-1])
+    return joined, np.add.reduceat(events, starts), np.add.reduceat(expected, starts)
+
+
+def draw_svg(calibration: Calibration, size: int = 180) -> str:
+    """The curve, its band and the diagonal as an SVG; levels that are not judged are pale."""
+
+    def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+        return " ".join(f"{a * size:.1f},{(1 - b) * size:.1f}" for a, b in zip(x, y, strict=True))
+
+    has_value = ~np.isnan(calibration.observed)
+    levels, observed = calibration.levels, calibration.observed
+    is_known = calibration.is_known & has_value
+    there = np.flatnonzero(has_value)
+    outline = np.concatenate([there, there[::-1]])
+    ends = np.concatenate([calibration.upper[there], calibration.lower[there][::-1]])
+    line = 'fill="none" stroke="#0072B2" stroke-width="2"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size + 2}" height="{size + 2}" '
+        f'viewBox="-1 -1 {size + 2} {size + 2}" role="img" aria-label="calibration curve">'
+        f'<rect width="{size}" height="{size}" fill="none" stroke="#999"/>'
+        f'<line x1="0" y1="{size}" x2="{size}" y2="0" stroke="#999" stroke-dasharray="4 3"/>'
+        f'<polygon points="{path(levels[outline], ends)}" fill="#0072B2" opacity="0.15"/>'
+        f'<polyline points="{path(levels[there], observed[there])}" {line} opacity="0.3"/>'
+        f'<polyline points="{path(levels[is_known], observed[is_known])}" {line}/></svg>'
+    )

@@ -22,13 +22,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from cqrf._input.target import read_target
-from cqrf._model.predict import MaxLevel, Quantiles, read_weights, training_queries
+from cqrf._model.predict import MaxLevel, Quantiles, read_weights
+from cqrf._model.queries import training_queries
 from cqrf._model.skill import compute_oob_skill
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.metrics.metric import SCORE_QUANTILES
 
 KEEP = 3  # one in KEEP trials continues, with KEEP times as many trees
 FEWEST_TREES = 30
@@ -58,7 +58,9 @@ class Tuned(NamedTuple):
     trials : list of dict
         One row for each trial and round: ``trial`` (0 is the forest that was given), its
         settings, ``n_estimators``, out-of-bag ``skill`` (-inf if no row is out of bag) and
-        ``seconds``. ``pandas.DataFrame(trials)`` makes a table of it.
+        ``seconds``, the time to fit this forest and to predict the rows out of bag; the first
+        includes the compilation of what is not in Numba's cache yet.
+        ``pandas.DataFrame(trials)`` makes a table of it.
     """
 
     forest: CensoredQuantileForest
@@ -71,7 +73,7 @@ def tune(
     y: Any,
     *,
     n_trials: int = 27,
-    quantiles: Sequence[float] = SCORE_QUANTILES,
+    quantiles: Sequence[float] | None = None,
     space: Mapping[str, Sequence[Any] | NDArray[Any]] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -88,9 +90,9 @@ def tune(
         As in ``fit``.
     n_trials : int, default=27
         Number of settings to try, those of the given forest included.
-    quantiles : sequence of float, default=(0.25, 0.5, 0.75)
-        Levels that the skill is averaged over. A warning suggests another level if none of
-        them is identifiable out of bag in at least half of the rows.
+    quantiles : sequence of float, optional
+        Levels that the skill is averaged over. Default: those of ``score_oob``. A warning suggests
+        another level if none is identifiable out of bag in at least half of the rows.
     space : mapping of str to sequence or array, optional
         Values to draw from, for each setting to search. Default: the node size
         (``min_samples_split``, with ``min_samples_leaf`` half of it), ``max_features``,
@@ -118,10 +120,11 @@ def tune(
     start, rng = read_start(forest), check_random_state(random_state)
     candidates = draw_candidates(space, start, len(read_target(y).time), n_trials, rng)
     data = TrainingData(X, y, sample_weight, groups)
-    search = Search(start, candidates, data, read_levels(quantiles)[0], choose_seed(start, rng))
+    levels = None if quantiles is None else read_levels(quantiles)[0]
+    search = Search(start, candidates, data, levels, choose_seed(start, rng))
     finished = run_search(search, bool(verbose))
     complete = [trial for trial in finished if hasattr(trial.forest, "model_")]
-    warn_of_unidentified(complete[0].forest, search.levels)
+    warn_of_unidentified(complete[0].forest, search.find_levels(complete[0].forest))
     best = max(complete, key=lambda trial: (trial.skill, trial.number == 0)).forest
     return Tuned(best.set_params(verbose=start.verbose), search.tabulate(finished))
 
@@ -153,14 +156,19 @@ class Trial(NamedTuple):
 class Search(NamedTuple):
     """What all trials share. Trial k has the settings of ``start``, changed by ``candidates[k]``.
 
+    ``levels`` are None for those of the scores, which depend on the training rows alone.
     ``seed`` is the same for all trials, so that they differ by their settings only.
     """
 
     start: CensoredQuantileForest
     candidates: list[dict[str, Any]]
     data: TrainingData
-    levels: NDArray[np.float64]
+    levels: NDArray[np.float64] | None
     seed: int
+
+    def find_levels(self, forest: CensoredQuantileForest) -> NDArray[np.float64]:
+        """Levels that the skill of a fitted forest is averaged over."""
+        return np.array(forest.model_.score_levels) if self.levels is None else self.levels
 
     def run_trial(self, number: int, n_trees: int) -> Trial:
         """Fit a trial, and compute its out-of-bag skill."""
@@ -174,10 +182,11 @@ class Search(NamedTuple):
             sample_weight=self.data.sample_weight,
             groups=self.data.groups,
         )
-        predicted = forest.predict_oob(self.levels, unidentified="clip")
+        levels = self.find_levels(forest)
+        predicted = forest.predict_oob(levels, unidentified="clip")
         skill = -np.inf
         if not np.isnan(predicted).all():
-            skill = compute_oob_skill(forest.model_, predicted, self.levels)
+            skill = compute_oob_skill(forest.model_, predicted, levels)
         elif number == 0:
             raise ValueError(
                 "no row is out of bag in the forest given, with max_samples="

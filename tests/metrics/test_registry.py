@@ -49,7 +49,7 @@ TOY = Metric(
 
 def test_a_new_entry_is_a_scorer(keep_registry, data, forest):
     register(TOY)
-    distance = np.abs(forest.predict_mean(data.X) - data.y["time"])
+    distance = np.abs(forest.predict_mean(data.X, beyond="extend") - data.y["time"])
     assert list(SCORERS)[-1] == "toy"
     assert SCORERS["toy"](forest, data.X, data.y) == pytest.approx(-distance.mean())
     squared = make_scorer("toy", power=2.0)(forest, data.X, data.y)
@@ -62,7 +62,7 @@ def test_a_new_entry_is_evaluated_and_labelled(keep_registry, data, forest):
     before = evaluate(forest, data.X, data.y)
     register(TOY)
     after = evaluate(forest, data.X, data.y)
-    distance = np.abs(forest.predict_mean(data.X) - data.y["time"])
+    distance = np.abs(forest.predict_mean(data.X, beyond="extend") - data.y["time"])
     assert after.pop("mean_error") == pytest.approx(distance.mean())
     assert after == before
     assert list_labels()["mean_error"] == "mean error"
@@ -81,8 +81,9 @@ def test_an_entry_without_a_key_is_not_evaluated(keep_registry, data, forest):
 
 
 def test_an_entry_per_level_has_a_key_per_level_and_the_mean_as_score(keep_registry, data, forest):
-    def share_below(predictions, *, quantiles=(0.25, 0.5, 0.75)):
-        return (predictions.y_test.time[:, np.newaxis] < predictions.quantiles(quantiles)).mean(0)
+    def share_below(predictions):
+        levels = predictions.score_levels
+        return (predictions.y_test.time[:, np.newaxis] < predictions.quantiles(levels)).mean(0)
 
     entry = Metric("below", "below_{level}", "at {level}", "", True, ("quantiles",), share_below)
     register(entry)
@@ -129,6 +130,7 @@ def test_an_entry_says_what_it_needs(data, forest, name):
         censoring="right",
         train_weight=None,
         sample_weight=None,
+        score_levels=model.score_levels,
         forest=forest,
         X=data.X,
     )

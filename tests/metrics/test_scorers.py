@@ -206,6 +206,7 @@ def test_losses_are_negated_and_concordances_are_not(data, forest):
     assert signs == {
         "concordance": 1,
         "uno_concordance": 1,
+        "auc": 1,
         "brier": -1,
         "crps": -1,
         "quantile_loss": -1,

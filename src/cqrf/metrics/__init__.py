@@ -8,21 +8,29 @@ beyond the horizon, or beyond every training time, do not raise an error: these 
 risk at the horizon. A score that is not determined before the horizon is NaN, with a warning.
 """
 
+from cqrf.metrics.auc import integrated_auc, time_dependent_auc
+from cqrf.metrics.bootstrap import Interval, bootstrap_interval
 from cqrf.metrics.concordance import concordance_index
 from cqrf.metrics.ipcw import FLOOR, censoring_target
 from cqrf.metrics.quantile import censored_quantile_loss, quantile_loss
 from cqrf.metrics.scorers import SCORERS, make_scorer
+from cqrf.metrics.skill import quantile_skill
 from cqrf.metrics.survival import brier_score, crps, integrated_brier_score
 
 __all__ = [
     "FLOOR",
     "SCORERS",
+    "Interval",
+    "bootstrap_interval",
     "brier_score",
     "censored_quantile_loss",
     "censoring_target",
     "concordance_index",
     "crps",
+    "integrated_auc",
     "integrated_brier_score",
     "make_scorer",
     "quantile_loss",
+    "quantile_skill",
+    "time_dependent_auc",
 ]

@@ -26,7 +26,8 @@ from cqrf._forest.weights import Weights
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, censored, oriented, rank_target, read_target
 from cqrf._runtime.arguments import read_choice
-from cqrf._survival.curves import RankedTarget, StepCurve, StepCurves, step_curves
+from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf._survival.step_curves import StepCurve, StepCurves
 
 FLOOR = 0.1
 
@@ -96,7 +97,7 @@ class EvaluationRows:
     def censoring_survival_before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """G(t-) of row i at its own time ``times[i]``; shape (n,), at least FLOOR."""
         if self.row_survival is None:
-            values = self.marginal_survival(np.nextafter(times, -np.inf))
+            values = self.marginal_survival(np.nextafter(times, -np.inf), "extend")
         elif self.censoring == "right":
             values = self.row_survival.each(np.nextafter(times, -np.inf))
         else:
@@ -111,11 +112,11 @@ class EvaluationRows:
         """
         if self.censoring == "right":
             known = self.marginal_survival if self.row_survival is None else self.row_survival
-            values = known(times)
+            values = known(times, "extend")
         elif self.row_survival is None:
-            values = self.marginal_survival(np.nextafter(times, -np.inf))
+            values = self.marginal_survival(np.nextafter(times, -np.inf), "extend")
         else:
-            values = 1.0 - self.row_survival(-times)  # P(-C >= -t) = 1 - P(C > t)
+            values = 1.0 - self.row_survival(-times, "extend")  # P(-C >= -t) = 1 - P(C > t)
         return np.maximum(values, FLOOR)
 
 

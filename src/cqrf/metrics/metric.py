@@ -15,13 +15,39 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import Target
-from cqrf._survival.curves import StepCurves
+from cqrf._survival.step_curves import StepCurves
 
-# Levels of the quantile loss, where none are given.
+# Levels of the quantile loss where censoring hides none of them, and the factors by which they are
+# scaled down where it does.
 SCORE_QUANTILES = (0.25, 0.5, 0.75)
+LEVEL_FACTORS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1)
 
 Need = Literal["quantiles", "survival", "ranking", "training_rows"]
+
+
+def choose_levels(known_share: float, censoring: str) -> tuple[float, ...]:
+    """Levels of the quantile loss, ascending, if the data show this share of the distribution.
+
+    SCORE_QUANTILES times the largest of LEVEL_FACTORS with which the last level is at most
+    ``known_share``, or the smallest if there is none; mirrored under left censoring.
+    """
+    fitting = [f for f in LEVEL_FACTORS if SCORE_QUANTILES[-1] * f <= known_share + TOLERANCE]
+    factor = fitting[0] if fitting else LEVEL_FACTORS[-1]
+    levels = tuple(round(factor * level, 3) for level in SCORE_QUANTILES)
+    if censoring == "right":
+        return levels
+    return tuple(round(1.0 - level, 3) for level in reversed(levels))
+
+
+def describe_levels(levels: Sequence[float]) -> str:
+    """Why quantiles are scored at these levels, and not at SCORE_QUANTILES."""
+    shown, usual = (", ".join(f"{level:g}" for level in each) for each in (levels, SCORE_QUANTILES))
+    return (
+        f"Quantiles are scored at the levels {shown} instead of {usual}: censoring hides the "
+        "quantiles at these in the training rows."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +64,8 @@ class Predictions(ABC):
         Side on which times are censored.
     train_weight, sample_weight : array-like or None
         Weights of the rows of ``y_train`` and of ``y_test``.
+    score_levels : tuple of float
+        Levels of the quantile loss where none are given: those that the training rows can tell.
     """
 
     y_train: Target
@@ -45,6 +73,7 @@ class Predictions(ABC):
     censoring: str
     train_weight: ArrayLike | None
     sample_weight: ArrayLike | None
+    score_levels: tuple[float, ...]
 
     @abstractmethod
     def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,7 +118,7 @@ class Metric:
         Name for :func:`cqrf.metrics.make_scorer`.
     key : str or None
         Key in what ``evaluate`` returns; None leaves the metric out. With ``"{level}"`` in it,
-        ``compute`` returns one value for each of ``SCORE_QUANTILES``.
+        ``compute`` returns one value for each of ``predictions.score_levels``.
     label : str
         What a table of results calls it, with ``"{level}"`` where ``key`` has it.
     description : str
@@ -112,17 +141,17 @@ class Metric:
     needs: tuple[Need, ...]
     compute: Callable[..., float | NDArray[np.float64]]
 
-    def labels(self) -> dict[str, str]:
-        """Label of each key in what ``evaluate`` returns."""
+    def labels(self, levels: Sequence[float] = SCORE_QUANTILES) -> dict[str, str]:
+        """Label of each key in what ``evaluate`` returns, with the levels of the quantile loss."""
         if self.key is None:
             return {}
         if "{level}" not in self.key:
             return {self.key: self.label}
-        return {self.key.format(level=q): self.label.format(level=q) for q in SCORE_QUANTILES}
+        return {self.key.format(level=q): self.label.format(level=q) for q in levels}
 
     def evaluate(self, predictions: Predictions) -> dict[str, float]:
         """The metric's values by key; NaN where the rows do not determine them."""
-        keys = list(self.labels())
+        keys = list(self.labels(predictions.score_levels))
         if not keys:
             return {}
         try:

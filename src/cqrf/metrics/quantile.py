@@ -9,17 +9,17 @@ scaled to sum to 1. Without censoring this is the plain mean of the quantile los
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import oriented
-from cqrf._survival.curves import StepCurves
 from cqrf._survival.quantiles import read_levels
+from cqrf._survival.step_curves import StepCurves
 from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
-from cqrf.metrics.metric import SCORE_QUANTILES, Metric, Predictions
+from cqrf.metrics.metric import Metric, Predictions
 
 
 def quantile_loss(
@@ -117,23 +117,33 @@ def censored_quantile_loss(
         sample_weight=sample_weight,
     )
     levels, is_scalar = read_levels(quantiles)
-    q = oriented(np.asarray(predicted, np.float64), censoring)
+    q = np.asarray(predicted, np.float64)
     if is_scalar and q.ndim == 1:
         q = q[:, np.newaxis]
-    mean = _mean_loss(rows, q, 1.0 - levels if censoring == "left" else levels)
+    weight, loss = compute_row_losses(rows, q, levels)
+    mean = weight @ loss
     return mean[0] if is_scalar else mean
 
 
-def _mean_loss(
+class RowLosses(NamedTuple):
+    """IPCW weight of each row, which sum to 1, and its loss at each level."""
+
+    weight: NDArray[np.float64]
+    """Shape (n,)."""
+    loss: NDArray[np.float64]
+    """Shape (n, n_levels)."""
+
+
+def compute_row_losses(
     rows: EvaluationRows, predicted: NDArray[np.float64], levels: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """IPCW mean of the loss at each level; predictions and levels oriented to the right."""
+) -> RowLosses:
+    """Loss of min(q, h) for min(T, h) of each row; a row without a known loss has weight 0."""
     time = np.minimum(rows.time, rows.horizon)
     is_known = rows.event | (time >= rows.horizon)
     weight = rows.sample_weight * is_known / rows.censoring_survival_before(time)
     if not weight.any():
         raise ValueError("no row of y has an event or reaches the horizon: nothing to compare.")
-    q = np.minimum(predicted, rows.horizon)
+    q = np.minimum(oriented(predicted, rows.censoring), rows.horizon)
     if q.shape != (len(time), len(levels)):
         raise ValueError(
             f"predicted has shape {q.shape}; expected a row for each of the {len(time)} rows of "
@@ -141,16 +151,18 @@ def _mean_loss(
         )
     if np.isnan(q).any() or np.isinf(q).any():
         raise ValueError("predicted quantiles must not be NaN, nor infinite before the horizon.")
-    return (weight / weight.sum()) @ quantile_loss(time, q, levels)
+    loss = quantile_loss(time, q, 1.0 - levels if rows.censoring == "left" else levels)
+    return RowLosses(weight / weight.sum(), loss)
 
 
 def _compute(
     predictions: Predictions,
     *,
-    quantiles: ArrayLike = SCORE_QUANTILES,
+    quantiles: ArrayLike | None = None,
     forest_censoring: bool = False,
 ) -> NDArray[np.float64]:
-    levels = np.atleast_1d(np.asarray(quantiles, np.float64))
+    chosen = predictions.score_levels if quantiles is None else quantiles
+    levels = np.atleast_1d(np.asarray(chosen, np.float64))
     return censored_quantile_loss(
         predictions.y_train,
         predictions.y_test,

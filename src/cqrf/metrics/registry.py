@@ -8,6 +8,7 @@ outside the package.
 
 from __future__ import annotations
 
+from cqrf.metrics.auc import TIME_DEPENDENT_AUC
 from cqrf.metrics.concordance import HARRELL_CONCORDANCE, UNO_CONCORDANCE
 from cqrf.metrics.metric import Metric
 from cqrf.metrics.quantile import QUANTILE_LOSS
@@ -17,6 +18,7 @@ from cqrf.metrics.survival import CRPS, INTEGRATED_BRIER_SCORE
 BUILT_IN = (
     HARRELL_CONCORDANCE,
     UNO_CONCORDANCE,
+    TIME_DEPENDENT_AUC,
     INTEGRATED_BRIER_SCORE,
     CRPS,
     QUANTILE_LOSS,

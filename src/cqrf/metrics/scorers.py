@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf._input.target import Target, oriented
 from cqrf._runtime.arguments import read_choice
-from cqrf._survival.curves import StepCurves
+from cqrf._survival.step_curves import StepCurves
 from cqrf.metrics.ipcw import as_target
 from cqrf.metrics.metric import Metric, Predictions
 from cqrf.metrics.registry import METRICS
@@ -58,14 +58,17 @@ def make_scorer(metric: str, **options: Any) -> Scorer:
 
     Parameters
     ----------
-    metric : {"quantile_loss", "concordance", "uno_concordance", "brier", "crps"}
+    metric : {"quantile_loss", "concordance", "uno_concordance", "auc", "brier", "crps"}
         Name of the metric. The concordances rank rows by their restricted mean
-        (``predict_mean``), which is identifiable where the median is not. ``"brier"`` is the
-        integrated Brier score, over its default range of times or over ``times``.
+        (``predict_mean``), which is identifiable where the median is not. ``"auc"`` is the
+        integrated time-dependent AUC of the survival probabilities, ``"brier"`` the integrated
+        Brier score, both over their default range of times or over ``times``.
     **options
-        ``quantiles`` for ``"quantile_loss"`` (default .25 .5 .75, averaged); ``quantile`` for
-        the concordances, to rank by this quantile instead of the mean; ``times`` for
-        ``"brier"``; ``forest_censoring=True`` for all but the concordances, to use the forest's
+        ``quantiles`` for ``"quantile_loss"``, averaged (default: ``model_.score_levels`` of the
+        forest, .25 .5 .75 or lower where censoring hides these); ``quantile`` for the
+        concordances, to rank by this quantile instead of the mean; ``times`` for ``"auc"`` and
+        ``"brier"``;
+        ``forest_censoring=True`` for all but the concordances, to use the forest's
         own G(.|x) in the IPCW weights.
 
     Returns
@@ -112,12 +115,14 @@ class ForestPredictions(Predictions):
 
     def survival(self, times: ArrayLike | None = None) -> StepCurves | NDArray[np.float64]:
         """Survival curves, or their values of shape (n, n_times)."""
-        curves: StepCurves | NDArray[np.float64] = self.forest.predict_survival(self.X, times)
+        curves: StepCurves | NDArray[np.float64] = self.forest.predict_survival(
+            self.X, times, beyond="extend"
+        )
         return curves
 
     def mean(self) -> NDArray[np.float64]:
         """Restricted means of shape (n,)."""
-        means: NDArray[np.float64] = self.forest.predict_mean(self.X)
+        means: NDArray[np.float64] = self.forest.predict_mean(self.X, beyond="extend")
         return means
 
     def censoring_survival(self) -> StepCurves:
@@ -143,6 +148,7 @@ def score(
         censoring=model.censoring,
         train_weight=model.rows.weight,
         sample_weight=sample_weight,
+        score_levels=model.score_levels,
         forest=forest,
         X=X,
     )

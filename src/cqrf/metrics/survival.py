@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.target import oriented
 from cqrf._runtime.arguments import read_floats
-from cqrf._survival.curves import StepCurves
+from cqrf._survival.step_curves import StepCurves
 from cqrf.metrics.ipcw import FLOOR, EvaluationRows, check_curves, read_evaluation_rows
 from cqrf.metrics.metric import Metric, Predictions
 
@@ -73,7 +73,7 @@ def brier_score(
         train_weight=train_weight,
         sample_weight=sample_weight,
     )
-    at = _read_times(times)
+    at = read_times(times)
     values = _read_probabilities(survival, at, len(rows.time))
     scores = _score(rows, values, oriented(at, censoring))
     beyond = oriented(at, censoring) >= rows.horizon
@@ -92,7 +92,9 @@ def _read_probabilities(
     survival: ArrayLike | StepCurves, times: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
     values = (
-        survival(times) if isinstance(survival, StepCurves) else np.asarray(survival, np.float64)
+        survival(times, "extend")
+        if isinstance(survival, StepCurves)
+        else np.asarray(survival, np.float64)
     )
     if values.shape != (n, len(times)):
         raise ValueError(
@@ -124,9 +126,9 @@ def integrated_brier_score(
     if times is None:
         rows = read_evaluation_rows(y_train, y_test, **options)
         check_curves("survival", survival, len(rows.time))
-        at = np.sort(oriented(_default_times(rows), rows.censoring))
+        at = np.sort(oriented(default_times(rows), rows.censoring))
     else:
-        at = _read_times(times)
+        at = read_times(times)
         if len(at) < 2 or not (np.diff(at) > 0).all():
             raise ValueError("times must be at least two, in ascending order.")
     scores = brier_score(y_train, y_test, survival, at, **options)
@@ -193,27 +195,28 @@ def _integrate_brier(rows: EvaluationRows, survival: StepCurves) -> float:
     grid = np.unique(np.concatenate(steps))
     grid = grid[grid <= rows.horizon]
     final = 0.0 if censoring == "right" else 1.0  # P(T > t) once every row has had its event
-    is_open = survival(oriented(np.inf, censoring)) != final
+    is_open = survival(oriented(np.inf, censoring), "extend") != final
     # The score is constant between two steps: any time in the interval has its value.
     inside, lengths = (grid[1:] + grid[:-1]) / 2, np.diff(grid)
     total, size = 0.0, max(1, BLOCK_VALUES // len(rows.time))
     for start in range(0, len(inside), size):
         at = inside[start : start + size]
-        values = survival(oriented(at, censoring))
+        values = survival(oriented(at, censoring), "extend")
         values[np.ix_(is_open, at > end)] = final
         scores = _score(rows, values, at)
         total += float(scores @ lengths[start : start + size])
     return total
 
 
-def _read_times(times: ArrayLike) -> NDArray[np.float64]:
+def read_times(times: ArrayLike) -> NDArray[np.float64]:
+    """Times to score at, as an array of one dimension without NaN."""
     at = np.atleast_1d(read_floats("times", times))
     if at.ndim > 1 or np.isnan(at).any():
         raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
     return at
 
 
-def _default_times(rows: EvaluationRows) -> NDArray[np.float64]:
+def default_times(rows: EvaluationRows) -> NDArray[np.float64]:
     """Evenly spaced times over DEFAULT_RANGE, oriented; a single one if all times are equal."""
     time = rows.time[rows.sample_weight > 0]
     first, last = np.quantile(time, DEFAULT_RANGE)

@@ -1,4 +1,4 @@
-"""Inspection: partial dependence of predicted quantiles on one feature.
+"""Partial dependence of predicted quantiles on one feature.
 
 Every row is given the same value v of the feature, and the survival curves are averaged over rows:
 S_v(t) = mean_i S(t | x_i with feature = v). The partial dependence at level tau is the tau-quantile
@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.features import CATEGORY, DATE, DURATION, read_features
+from cqrf._input.columns import CATEGORY, DATE, DURATION
+from cqrf._input.features import read_features
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
-from cqrf._model.predict import SurvivalAt, encode_queries, read_one
-from cqrf._runtime.arguments import is_count, read_count, read_floats
+from cqrf._model.predict import SurvivalAt, read_one
+from cqrf._model.queries import encode_queries
+from cqrf._runtime.arguments import read_count, read_floats
 from cqrf._survival.quantiles import read_levels
 from cqrf.estimator import CensoredQuantileForest
+from cqrf.inspection.forests import check_forest, find_feature
 from cqrf.metrics.metric import SCORE_QUANTILES
 
 MAX_GRID_VALUES = 20
@@ -108,34 +110,6 @@ def partial_dependence(
     mean = mean_survival_in_blocks(model, rows, column, codes, times, forest.n_jobs)
     values = find_quantiles(mean, times, levels)
     return PartialDependence(show_codes(model, column, codes), levels, values)
-
-
-def check_forest(forest: Any) -> None:
-    """Raise unless it is a fitted CensoredQuantileForest."""
-    if not isinstance(forest, CensoredQuantileForest):
-        raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
-    check_is_fitted(forest)
-
-
-def find_feature(forest: CensoredQuantileForest, feature: Any) -> int:
-    """Index of the column with this name or index."""
-    names = getattr(forest, "feature_names_in_", None)
-    if isinstance(feature, str):
-        if names is None:
-            raise ValueError(
-                f"feature={feature!r}: the forest was fitted without feature names; give a "
-                f"number from 0 to {forest.n_features_in_ - 1}."
-            )
-        found = np.flatnonzero(names == feature)
-        if len(found) == 0:
-            some = ", ".join(map(repr, names[:10].tolist())) + ", ..." * (len(names) > 10)
-            raise ValueError(f"feature={feature!r} is unknown; the forest has {some}.")
-        return int(found[0])
-    if not is_count(feature) or not 0 <= feature < forest.n_features_in_:
-        raise ValueError(
-            f"feature={feature!r} must be a name or a number from 0 to {forest.n_features_in_ - 1}."
-        )
-    return int(feature)
 
 
 def choose_codes(

@@ -1,0 +1,158 @@
+"""Confidence intervals of metrics, by the bootstrap over test rows.
+
+A resample draws as many rows as there are, with replacement, or whole groups of rows. It is a
+count for each row, by which its sample weight is multiplied; so any metric that takes sample
+weights can be resampled. The interval is between two percentiles of the metric over the resamples.
+
+Predictions and the censoring survival G are as they are: no forest is refitted. The interval is
+about how well *this* forest predicts rows like the test rows, not about other forests.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.units import Units, number_units
+from cqrf._runtime.arguments import is_number, read_count
+from cqrf.metrics.ipcw import as_target
+
+# A metric must be determined in this share of the resamples to have an interval.
+FEWEST_DETERMINED = 0.9
+
+
+class Interval(NamedTuple):
+    """A metric with its confidence interval; arrays if it has one value per level or time."""
+
+    estimate: Any
+    lower: Any
+    upper: Any
+
+
+def bootstrap_interval(
+    metric: Callable[..., Any],
+    *arguments: Any,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_boot: int = 1000,
+    random_state: Any = None,
+    **options: Any,
+) -> Interval:
+    """Confidence interval of a metric, by the bootstrap over test rows.
+
+    Rows are drawn with replacement, or whole groups. The predictions, and with them the forest,
+    stay as they are, and so does G, which IPCW metrics estimate from ``y_train``.
+
+    Parameters
+    ----------
+    metric : callable
+        A function of this module, or another with the arguments ``sample_weight`` and ``y_test``
+        or ``y``. It returns a number or an array.
+    *arguments, **options
+        What the metric takes: targets, predictions, ``censoring="left"`` ...
+    groups : array-like of shape (n,), optional
+        Groups of rows that are not independent, such as visits of one patient; they are drawn
+        as a whole.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows, as the metric takes them. A row of weight 0 is not drawn.
+    confidence : float, default=0.95
+        Level of the interval, between 0 and 1.
+    n_boot : int, default=1000
+        Number of resamples.
+    random_state : int, RandomState or None
+        Seed of the resamples.
+
+    Returns
+    -------
+    Interval
+        Named tuple of ``estimate``, ``lower`` and ``upper``. The ends are NaN if more than a tenth
+        of the resamples do not determine the metric: too few events, say.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.metrics import bootstrap_interval, concordance_index
+    >>> train, test = make_aft(300, random_state=0), make_aft(300, random_state=1)
+    >>> forest = CensoredQuantileForest(random_state=0).fit(train.X, train.y)
+    >>> mean = forest.predict_mean(test.X, beyond="extend")
+    >>> found = bootstrap_interval(concordance_index, test.y, mean, random_state=0)
+    >>> bool(found.lower < found.estimate < found.upper)
+    True
+    """
+    level = read_confidence(confidence)
+    n_boot = read_count("n_boot", n_boot, 1)
+    n = _count_rows(metric, arguments, options)
+    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
+    units = number_units(weight > 0, groups)
+    if units.n_units < 2:
+        raise ValueError(f"a bootstrap needs at least two {units.noun}; found {units.n_units}.")
+    estimate = metric(*arguments, sample_weight=weight, **options)
+    values = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the estimate has given the metric's warning
+        for drawn in _resample(weight, units, n_boot, random_state):
+            try:
+                values.append(metric(*arguments, sample_weight=drawn, **options))
+            except ValueError:  # this resample does not determine the metric
+                values.append(np.full(np.shape(estimate), np.nan))
+    lower, upper = _find_ends(np.asarray(values, np.float64), level)
+    if np.ndim(estimate) == 0:
+        return Interval(float(estimate), float(lower), float(upper))
+    return Interval(estimate, lower, upper)
+
+
+def read_confidence(confidence: Any) -> float:
+    """The level of an interval as a float, if it lies between 0 and 1."""
+    if not is_number(confidence) or not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} must be a number between 0 and 1.")
+    return float(confidence)
+
+
+def _count_rows(
+    metric: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> int:
+    """Number of test rows among the arguments of a metric."""
+    name = getattr(metric, "__name__", repr(metric))
+    parameters = signature(metric)
+    bound = parameters.bind(*arguments, sample_weight=None, **options).arguments
+    target = bound.get("y_test", bound.get("y"))
+    if target is None:
+        raise ValueError(f"{name} must have an argument y_test or y: the test rows to draw from.")
+    return len(as_target(target).time)
+
+
+def _resample(
+    weight: NDArray[np.float64], units: Units, n_boot: int, random_state: Any
+) -> Iterator[NDArray[np.float64]]:
+    """Sample weights of each resample: those given, times the number of draws of the unit."""
+    rng = check_random_state(random_state)
+    has_unit = units.of_row >= 0
+    unit = units.of_row[has_unit]
+    for _ in range(n_boot):
+        drawn = rng.randint(units.n_units, size=units.n_units)
+        counts = np.bincount(drawn, minlength=units.n_units)
+        resampled = np.zeros(len(weight))
+        resampled[has_unit] = weight[has_unit] * counts[unit]
+        yield resampled
+
+
+def _find_ends(
+    values: NDArray[np.float64], confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Percentiles over the first axis; NaN where too few resamples determine the metric."""
+    finite = np.where(np.isfinite(values), values, np.nan)
+    has_enough = (~np.isnan(finite)).mean(axis=0) >= FEWEST_DETERMINED
+    known = np.where(has_enough, finite, 0.0)
+    tail = (1 - confidence) / 2
+    ends = np.nanquantile(known, [tail, 1 - tail], axis=0)
+    lower, upper = np.where(has_enough, ends, np.nan)
+    return lower, upper
