@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf.conformal import ConformalForest, MissesByThreshold, WeightedScores
+from cqrf._conformal.scores import SharesByThreshold, WeightedScores
+from cqrf.conformal import ConformalForest
 from cqrf.datasets import make_aft, make_heteroscedastic, make_sine
 
 REPEATS = 16
@@ -31,6 +32,24 @@ def of_library(make, **settings):
         return data.X, data.y, data.latent, None
 
     return generate
+
+
+def truncated(n, seed, late):
+    """Right-censored times of ``n`` rows that were seen after their entry, and fresh ones.
+
+    Entry is later where times are long ("long"), where they are short ("short"), or anywhere.
+    """
+    rng = np.random.default_rng(seed)
+    X, noise = rng.uniform(0, 2, (6 * n, 5)), rng.normal(size=6 * n)
+    latent = np.exp(X[:, 0] + 0.3 * noise)
+    scale = {"long": 1.2 * np.exp(X[:, 0]), "short": 2 * np.exp(1 - X[:, 0] / 2), "any": 2.5}[late]
+    entry = rng.uniform(-1, 1, 6 * n) * scale
+    c = np.maximum(entry, 0) + 4.0 * np.exp(-1.5 * (X[:, 0] - 1)) * rng.exponential(size=6 * n)
+    entry[entry <= 0] = -np.inf
+    time = np.minimum(latent, c)
+    seen = np.flatnonzero(entry < time)[:n]
+    y = censored(time[seen], (latent <= c)[seen], entry[seen])
+    return X[seen], y, X[:n], latent[:n]
 
 
 GENERATORS = {
@@ -74,6 +93,44 @@ def test_lower_bounds_hold_as_promised(name, method):
 def test_known_censoring_times(method):
     lower, _ = coverages(heavy, method=method, know_c=True)
     assert within_error(lower, 0.9), lower.mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leaf", [5, 40])
+@pytest.mark.parametrize("late", ["any", "long", "short"])
+def test_delayed_entry(late, leaf):
+    """90 % of all subjects, those who would not have been seen included."""
+    lower, inside, ignored = [], [], []
+    for seed in range(REPEATS):
+        X, y, _, _ = truncated(2000, seed, late)
+        _, _, X_test, latent = truncated(N_TEST, 1000 + seed, late)
+        model = ConformalForest(small(seed, min_samples_leaf=leaf), random_state=seed).fit(X, y)
+        lower.append((latent >= model.predict_lower(X_test)).mean())
+        ends = model.predict_interval(X_test)
+        inside.append(((ends[:, 0] <= latent) & (latent <= ends[:, 1])).mean())
+        model.fit(X, censored(y["time"], y["event"]))
+        ignored.append((latent >= model.predict_lower(X_test)).mean())
+    assert within_error(np.array(lower), 0.9), np.mean(lower)
+    assert np.mean(inside) > 0.9 - 3 * np.std(inside, ddof=1) / np.sqrt(REPEATS)
+    assert np.mean(ignored) < np.mean(lower) - 0.01
+
+
+@pytest.mark.slow
+def test_sample_weights_give_the_coverage_of_the_population():
+    """Three of four late rows were left out of the table, and the others count four times."""
+    weighted, plain = [], []
+    for seed in range(REPEATS):
+        X, y, _, _ = heavy(2500, seed)
+        X_test, _, latent, _ = heavy(N_TEST, 1000 + seed)
+        is_late = y["time"] > 1.5
+        kept = ~is_late | (np.random.default_rng(seed).random(2500) < 0.25)
+        weight = np.where(is_late, 4.0, 1.0)[kept]
+        model = ConformalForest(small(seed), random_state=seed)
+        bounds = model.fit(X[kept], y[kept], sample_weight=weight).predict_lower(X_test)
+        weighted.append((latent >= bounds).mean())
+        plain.append((latent >= model.fit(X[kept], y[kept]).predict_lower(X_test)).mean())
+    assert within_error(np.array(weighted), 0.9), np.mean(weighted)
+    assert np.mean(plain) > 0.92
 
 
 @pytest.mark.slow
@@ -149,7 +206,7 @@ def test_the_smallest_threshold_keeps_the_share_of_misses():
         assert scores.find_threshold(allowed + 1e-9) == expected
     assert scores.find_threshold(shares[0] - 1e-9) == np.inf
     assert scores.find_threshold(0.3, [1.0, 4.0]).tolist() == [0.5, 0.9]
-    by_threshold = MissesByThreshold(np.array([0.8, 0.4]), np.array([0.1, 0.3]))
+    by_threshold = SharesByThreshold(np.array([0.8, 0.4]), np.array([0.1, 0.3]))
     found = [float(by_threshold.find_threshold(allowed)) for allowed in (0.05, 0.1, 0.2, 0.3)]
     assert found == [np.inf, 0.8, 0.8, 0.4]
 
@@ -228,6 +285,177 @@ def test_impossible_censoring_times_are_named():
         ConformalForest().fit(data.X[:10], data.y)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         ConformalForest().fit(data.X, data.y, censoring_time=np.ones(3))
-    entering = censored([2.0, 3.0], [True, True], entry=[1.0, 1.0])
-    with pytest.raises(ValueError, match="without delayed entry"):
-        ConformalForest().fit([[0.0], [1.0]], entering)
+
+
+# Sample weights, groups and entry times.
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_aft(400, 3, random_state=0)
+
+
+def bounds_of(X, y, *, X_test=None, method="adaptive", **arguments):
+    """Everything that a fit predicts, as one array."""
+    model = ConformalForest(small(0), coverage=0.8, method=method, random_state=1)
+    model.fit(X, y, **arguments)
+    X_test = X if X_test is None else X_test
+    return np.column_stack([model.predict_lower(X_test), model.predict_interval(X_test)])
+
+
+def known_times(data):
+    """C of every row, as if it were known."""
+    late = np.random.default_rng(0).exponential(5.0, len(data.y))
+    return data.y["time"] + np.where(data.y["event"], late, 0)
+
+
+WAYS = {
+    "adaptive": lambda data: {},
+    "fixed": lambda data: {"method": "fixed"},
+    "known C": lambda data: {"censoring_time": known_times(data)},
+    "fixed, known C": lambda data: {"method": "fixed", "censoring_time": known_times(data)},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_without_weight_have_no_influence(data, way):
+    arguments = WAYS[way](data)
+    weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
+    kept = weight > 0
+    for groups in (None, np.random.default_rng(1).integers(0, 60, 400)):
+        whole = arguments | {"sample_weight": weight, "groups": groups}
+        part = {
+            name: value if value is None or isinstance(value, str) else value[kept]
+            for name, value in whole.items()
+        }
+        np.testing.assert_array_equal(
+            bounds_of(data.X, data.y, X_test=data.X, **whole),
+            bounds_of(data.X[kept], data.y[kept], X_test=data.X, **part),
+        )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_only_ratios_of_weights_matter(data, way):
+    arguments = WAYS[way](data)
+    weight = np.random.default_rng(0).uniform(0.5, 3, 400)
+    found = bounds_of(data.X, data.y, sample_weight=weight, **arguments)
+    scaled = bounds_of(data.X, data.y, sample_weight=weight * 1e-7, **arguments)
+    np.testing.assert_array_equal(found, scaled)
+    plain = bounds_of(data.X, data.y, **arguments)
+    np.testing.assert_array_equal(
+        plain, bounds_of(data.X, data.y, sample_weight=np.full(400, 0.3), **arguments)
+    )
+    assert not np.array_equal(found, plain)
+
+
+def test_weights_count_in_forests_and_in_calibration(data):
+    weight = np.random.default_rng(0).uniform(0.5, 3, 400)
+    model = ConformalForest(small(0), random_state=1).fit(data.X, data.y, sample_weight=weight)
+    plain = ConformalForest(small(0), random_state=1).fit(data.X, data.y)
+    for name in ("forest_", "censoring_forest_"):
+        rows = rows_in(getattr(model, name), data)
+        found = getattr(model, name).model_.training_weight
+        np.testing.assert_allclose(found, weight[rows] / weight[rows].mean(), rtol=1e-6)
+    kept = np.setdiff1d(np.arange(400), rows_in(model.forest_, data))
+    assert model.lower_scores_.total_weight == pytest.approx(len(kept))
+    scores = model.lower_scores_
+    assert scores.cumulative_weight[-1] != pytest.approx(plain.lower_scores_.cumulative_weight[-1])
+
+
+def rows_in(forest, data):
+    """Rows of the table that a forest was fitted to, in its order, by their times."""
+    times = forest.model_.training_target.time
+    order = np.argsort(data.y["time"])
+    return order[np.searchsorted(data.y["time"][order], times * (1 + 1e-12), side="right") - 1]
+
+
+def test_whole_clusters_are_held_out(data):
+    groups = np.random.default_rng(0).integers(0, 30, 400)
+    model = ConformalForest(small(0), random_state=1).fit(data.X, data.y, groups=groups)
+    rows = rows_in(model.forest_, data)
+    kept = np.setdiff1d(np.arange(400), rows)
+    assert len(kept) > 100
+    assert not set(groups[rows]) & set(groups[kept])
+    assert model.forest_.model_.sampling.n_units == len(set(groups[rows])) == 15
+    assert model.censoring_forest_.model_.sampling.n_units == 15
+    assert model.lower_scores_.total_weight == pytest.approx(15)
+    names = np.array([f"clinic {(7 * group) % 30}" for group in groups])
+    np.testing.assert_array_equal(
+        bounds_of(data.X, data.y, groups=groups), bounds_of(data.X, data.y, groups=names)
+    )
+
+
+def test_the_coverage_holds_for_new_clusters():
+    """All rows of a cluster have the same time: eleven clusters calibrate, not 110 rows.
+
+    The largest of their scores is the threshold, which a new cluster exceeds with probability
+    1 / 12. Counted as 110 rows, it would be the second largest, and the probability 1 / 6.
+    """
+    marginal = CensoredQuantileForest(n_estimators=3, min_samples_split=10**6, n_jobs=1)
+    covered = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        groups = np.arange(300).repeat(10)
+        X, time = rng.normal(size=(3000, 1)), np.exp(rng.normal(size=300))[groups]
+        model = ConformalForest(marginal, calibration_share=0.036, random_state=seed)
+        bound = model.fit(X, time, groups=groups).predict_lower([[0.0]])
+        covered.append((np.exp(rng.normal(size=500)) >= bound).mean())
+    assert within_error(np.array(covered), 11 / 12), np.mean(covered)
+
+
+def test_one_cluster_cannot_be_split(data):
+    with pytest.raises(ValueError, match="groups has one group only"):
+        ConformalForest().fit(data.X, data.y, groups=np.zeros(400))
+    weight = np.arange(400) < 200
+    with pytest.raises(ValueError, match="groups has one group only"):
+        ConformalForest().fit(data.X, data.y, sample_weight=weight, groups=weight)
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\)"):
+        ConformalForest().fit(data.X, data.y, groups=[1, 2, 3])
+    with pytest.raises(ValueError, match="sample_weight must be finite"):
+        ConformalForest().fit(data.X, data.y, sample_weight=np.full(400, -1.0))
+
+
+@pytest.mark.parametrize("entry", [-np.inf, 0.0])
+def test_entry_before_every_time_is_no_entry(data, entry):
+    late = censored(data.y["time"], data.y["event"], np.full(400, entry))
+    np.testing.assert_array_equal(bounds_of(data.X, late), bounds_of(data.X, data.y))
+    known = known_times(data)
+    np.testing.assert_array_equal(
+        bounds_of(data.X, late, censoring_time=known, method="fixed"),
+        bounds_of(data.X, data.y, censoring_time=known, method="fixed"),
+    )
+
+
+def test_entry_times_count_in_the_forest_and_in_calibration(data):
+    entry = np.where(np.arange(400) % 2, -np.inf, data.y["time"] * 0.8)
+    late = censored(data.y["time"], data.y["event"], entry)
+    model = ConformalForest(small(0), random_state=1).fit(data.X, late)
+    assert isinstance(model.lower_scores_, SharesByThreshold)
+    rows = rows_in(model.forest_, data)
+    np.testing.assert_array_equal(model.forest_.model_.training_target.entry, entry[rows])
+    assert model.censoring_forest_.model_.entry is None
+    bounds = model.predict_lower(data.X)
+    ignored = ConformalForest(small(0), random_state=1).fit(data.X, data.y).predict_lower(data.X)
+    assert bounds.mean() < ignored.mean() - 0.05
+    everything = {"sample_weight": np.arange(400) % 3 + 1, "groups": np.arange(400) // 4}
+    assert np.isfinite(model.fit(data.X, late, **everything).predict_lower(data.X)).all()
+
+
+def test_what_does_not_go_with_entry_times_is_named(data):
+    late = censored(data.y["time"], data.y["event"], data.y["time"] * 0.5)
+    with pytest.raises(ValueError, match=r'method="fixed" cannot be used with entry times'):
+        ConformalForest(method="fixed").fit(data.X, late)
+    with pytest.raises(ValueError, match="censoring_time cannot be used with entry times"):
+        ConformalForest().fit(data.X, late, censoring_time=known_times(data))
+    for name in ("forest", "censoring_forest"):
+        forest = CensoredQuantileForest(censoring="left")
+        with pytest.raises(ValueError, match=f"{name} has censoring='left'"):
+            ConformalForest(**{name: forest}).fit(data.X, late)
+
+
+def test_a_fit_that_fails_changes_nothing(data):
+    model = ConformalForest(small(0), random_state=1).fit(data.X, data.y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="every row is censored"):
+        model.fit(data.X, censored(data.y["time"], np.zeros(400)))
+    assert vars(model) == before

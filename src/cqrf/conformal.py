@@ -16,6 +16,18 @@ Assumptions:
 - Without censoring: exchangeable rows. P(T >= bound) >= coverage then holds for every n.
 - With right censoring: also T and C independent given x, a consistent estimate of G, and G at least
   FLOOR at the bounds (smaller values are replaced by FLOOR). The coverage is then asymptotic.
+- With sample weights: the coverage is that in the population that the weighted rows represent, and
+  asymptotic. The weight of the query is not known; it is counted as the average weight.
+- With groups: clusters are exchangeable, rows of a cluster may depend on each other in any way. The
+  coverage is that for a row of a new cluster, not for another row of a known one. The query is
+  counted as one average cluster. Without censoring and with clusters of equal size and weight the
+  coverage holds for every number of clusters; otherwise it is asymptotic in that number.
+- With delayed entry: T is independent of C and of the entry time given x. A subject whose event
+  came before its entry is not in the table, so misses are counted in risk sets: a product-limit
+  estimate over the thresholds, weighted by IPCW. It takes the share of misses between two
+  thresholds from the rows that have entered before the first one, and so assumes that other rows
+  have the same share there, as they do if the forest is consistent. The coverage is asymptotic, and
+  that for subjects from their start on, late or not, given that T is after the first entry.
 
 ``method="adaptive"`` (Gui, Hore, Ren and Barber 2024) counts misses up to each row's own bound, and
 loses little where some rows are censored early. ``method="fixed"`` (Candes, Lei and Ren 2023)
@@ -26,78 +38,36 @@ assume that C is known for every row, as under administrative censoring: pass it
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import os
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._input.target import Target, censored, read_target
+from cqrf._conformal.file import SavedConformal, read_conformal_file, write_conformal_file
+from cqrf._conformal.scores import CalibrationRows, censoring_survival_before, score_rows
+from cqrf._conformal.table import ConformalTable, read_table
+from cqrf._input.target import censored
+from cqrf._model.file import (
+    check_settings,
+    describe_estimator,
+    naming,
+    read_notes,
+    restore_estimator,
+)
+from cqrf._model.settings import plain_setting, plain_settings
 from cqrf._runtime.arguments import read_choice, read_floats, read_fraction
-from cqrf._survival.curves import StepCurves
+from cqrf._survival.step_curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.metrics.ipcw import FLOOR, censoring_target, estimate_censoring_survival
+from cqrf.metrics.ipcw import censoring_target, estimate_censoring_survival
 
 METHODS = ("adaptive", "fixed")
-# Thresholds v that are tried with known C and the adaptive method, where weights depend on v.
-THRESHOLDS = np.concatenate([1 - np.arange(1, 100) / 1000, 0.9 - np.arange(0, 180) / 200])
 DEFAULT_CUTOFF_SHARE = 0.5
-
-
-class WeightedScores(NamedTuple):
-    """Conformity scores of the calibration rows, from the largest, with cumulative weights.
-
-    ``total_weight`` is the weight of all calibration rows, misses or not.
-    """
-
-    scores: NDArray[np.float64]
-    cumulative_weight: NDArray[np.float64]
-    total_weight: float
-
-    def find_threshold(
-        self, allowed: float, query_weight: NDArray[np.float64] | float = 1.0
-    ) -> Any:
-        """Smallest v with at most the allowed share of misses, the query counted as one.
-
-        Infinite where there is none.
-        """
-        own = np.asarray(query_weight)
-        budget = allowed * (self.total_weight + own) - own
-        first_over = np.searchsorted(self.cumulative_weight, budget, side="right")
-        values = np.append(self.scores, 0.0)[first_over]
-        return np.where(budget < 0, np.inf, values)
-
-
-class MissesByThreshold(NamedTuple):
-    """Thresholds from the largest, and the share of misses at each, the query included.
-
-    Shares do not decrease: each is the largest so far.
-    """
-
-    thresholds: NDArray[np.float64]
-    shares: NDArray[np.float64]
-
-    def find_threshold(
-        self, allowed: float, query_weight: NDArray[np.float64] | float = 1.0
-    ) -> Any:
-        """Smallest v with at most the allowed share of misses; infinite where there is none."""
-        n_allowed = np.searchsorted(self.shares, allowed, side="right")
-        return np.asarray(np.append(np.inf, self.thresholds)[n_allowed])
-
-
-class CalibrationRows(NamedTuple):
-    """Calibration rows: target, curves S and G, and C if it is known for every row.
-
-    ``censoring_curves`` is None if nothing is censored.
-    """
-
-    target: Target
-    curves: StepCurves
-    censoring_curves: StepCurves | None
-    censoring_time: NDArray[np.float64] | None
+FORESTS = ("forest", "censoring_forest")  # parameters that are forests
 
 
 class ConformalForest(BaseEstimator):
@@ -158,42 +128,70 @@ class ConformalForest(BaseEstimator):
         self.calibration_share = calibration_share
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, censoring_time: ArrayLike | None = None) -> ConformalForest:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        censoring_time: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> ConformalForest:
         """Fit the forests to one part of the rows, and calibrate on the other.
 
-        ``censoring_time``: C of every row, where it is known for events too.
+        The module's documentation says what the coverage means with weights, groups and entry.
+
+        Parameters
+        ----------
+        X, y
+            As for :class:`~cqrf.CensoredQuantileForest`; y may have entry times, but not together
+            with ``censoring_time`` or ``method="fixed"``.
+        censoring_time : array-like of shape (n,), optional
+            C of every row, where it is known for events too.
+        sample_weight : array-like of shape (n,), optional
+            How often each row counts, in the forests and among the misses. Only ratios matter; a
+            row of weight 0 has no influence. A query is counted with the average weight.
+        groups : array-like of shape (n,), optional
+            Clusters of rows. Whole clusters are held out for calibration, and the forests get
+            theirs. The coverage is that for a row of a new cluster.
+
+        Returns
+        -------
+        self
+            Unchanged if anything fails.
         """
         coverage = self._read_coverage()
-        target = read_target(y)
-        check_consistent_length(X, target.time)
-        forest = self._read_forest(target)
-        known = None
-        if censoring_time is not None:
-            known = read_censoring_time(censoring_time, target)
+        table = read_table(X, y, censoring_time, sample_weight, groups)
+        forest = self._read_forest(table)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if forest.random_state is None and self.random_state is not None:
             forest = clone(forest).set_params(random_state=seed)
-        split = {"test_size": self.calibration_share, "random_state": seed}
-        rows, kept = train_test_split(np.arange(len(target.time)), **split)
-        X_rows, X_kept = train_test_split(X, **split)
-        train = target.take(rows)
-        self.forest_ = clone(forest).fit(X_rows, censored(train.time, train.event))
-        self.censoring_forest_ = None
-        if not train.event.all():
-            known_rows = None if known is None else known[rows]
-            self.censoring_forest_ = self._fit_censoring(forest, X_rows, train, known_rows)
-        self.cutoff_ = self._read_cutoff(train) if self.method == "fixed" else np.inf
-        self._calibrate(
+        train, kept = table.split(self.calibration_share, seed)
+        fitted = clone(forest).fit(train.X, train.y, **train.fit_arguments)
+        censoring_forest = None if train.target.event.all() else self._fit_censoring(forest, train)
+        cutoff = self._read_cutoff(train) if self.method == "fixed" else np.inf
+        lower, upper = score_rows(
             CalibrationRows(
-                target.take(kept),
-                predict_curves(self.forest_, X_kept),
-                self._predict_censoring(X_kept),
-                None if known is None else known[kept],
-            )
+                kept.target,
+                kept.weigh_units(),
+                predict_curves(fitted, kept.X),
+                None if censoring_forest is None else predict_curves(censoring_forest, kept.X),
+                kept.censoring_time,
+            ),
+            cutoff,
         )
-        self.coverage_ = coverage
-        self.level_ = 1.0 - min(1.0, float(self.lower_scores_.find_threshold(1.0 - coverage)))
+        self.forest_, self.censoring_forest_ = fitted, censoring_forest
+        self.lower_scores_, self.upper_scores_ = lower, upper
+        self.weights_depend_on_query_ = censoring_time is not None and bool(np.isfinite(cutoff))
+        self.coverage_, self.cutoff_ = coverage, cutoff
+        self.__dict__.pop("notes_", None)
         return self
+
+    @property
+    def level_(self) -> float:
+        """Level of the forest's quantile that is the bound, for a query of average weight."""
+        check_is_fitted(self)
+        found = self.lower_scores_.find_threshold(1.0 - self.coverage_)
+        return 1.0 - min(1.0, float(found))
 
     def predict_lower(self, X: Any) -> NDArray[np.float64]:
         """Bound that T reaches or exceeds with probability ``coverage``."""
@@ -212,13 +210,63 @@ class ConformalForest(BaseEstimator):
         lower = self._lower(X, curves, missed)
         upper = np.full(len(lower), np.inf)
         if self.upper_scores_ is not None:
-            # T <= b_v where S(T-|x) > v: the weight of these rows must be large enough.
-            held = self.upper_scores_
-            needed = (1 - missed) * (held.total_weight + 1.0)
-            enough = np.flatnonzero(held.cumulative_weight >= needed)
-            if len(enough):
-                upper = curves.first_at_most(np.nextafter(held.scores[enough[0]], -1.0))
+            v = self.upper_scores_.find_upper_threshold(missed)
+            if v is not None:
+                upper = curves.first_at_most(v)
         return np.column_stack([lower, upper])
+
+    def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
+        """Write the forests and scores to one file, whole or not at all.
+
+        The file holds numbers and JSON, no code, as that of a forest does; it holds the training
+        rows of both forests. ``notes`` are texts by name; :meth:`load` gives them back as
+        ``notes_``.
+        """
+        check_is_fitted(self)
+        others = [name for name in self._get_param_names() if name not in FORESTS]
+        given = {name: getattr(self, name) for name in FORESTS}
+        fitted = self.censoring_forest_
+        saved = SavedConformal(
+            forest=describe_estimator(self.forest_, {}),
+            censoring_forest=None if fitted is None else describe_estimator(fitted, {}),
+            settings={name: plain_setting(name, getattr(self, name)) for name in others},
+            forest_settings={
+                name: None if forest is None else plain_settings(forest)
+                for name, forest in given.items()
+            },
+            coverage=self.coverage_,
+            cutoff=self.cutoff_,
+            weights_depend_on_query=self.weights_depend_on_query_,
+            lower=self.lower_scores_,
+            upper=self.upper_scores_,
+            notes=read_notes(self, notes),
+        )
+        write_conformal_file(path, saved)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ConformalForest:
+        """Read what :meth:`save` has written; its bounds are those of the saved one, bit for bit.
+
+        A file that is damaged, cut short or of something else gives a
+        :class:`~cqrf.ModelFileError`.
+        """
+        saved = read_conformal_file(path)
+        with naming(path):
+            check_settings(cls, saved.settings)
+            forests: dict[str, Any] = {}
+            for name, settings in saved.forest_settings.items():
+                check_settings(CensoredQuantileForest, settings or {})
+                forests[name] = None if settings is None else CensoredQuantileForest(**settings)
+            model = cls(**forests, **saved.settings)
+            model.forest_, model.censoring_forest_ = (
+                None if each is None else restore_estimator(CensoredQuantileForest, each)
+                for each in (saved.forest, saved.censoring_forest)
+            )
+        model.coverage_, model.cutoff_ = saved.coverage, saved.cutoff
+        model.weights_depend_on_query_ = saved.weights_depend_on_query
+        model.lower_scores_, model.upper_scores_ = saved.lower, saved.upper
+        model.notes_ = saved.notes
+        return model
 
     def _lower(self, X: Any, curves: StepCurves, allowed: float) -> NDArray[np.float64]:
         """Lower bounds, missed with probability ``allowed``."""
@@ -237,19 +285,6 @@ class ConformalForest(BaseEstimator):
         bound = np.where(np.isposinf(bound), last, bound)
         return np.where(v >= 1, smallest, np.minimum(bound, self.cutoff_))
 
-    def _calibrate(self, rows: CalibrationRows) -> None:
-        """Set the scores that thresholds are found from."""
-        has_cutoff, knows_c = bool(np.isfinite(self.cutoff_)), rows.censoring_time is not None
-        self.weights_depend_on_query_ = knows_c and has_cutoff
-        self.upper_scores_ = None if knows_c or has_cutoff else score_upper(rows)
-        self.lower_scores_: WeightedScores | MissesByThreshold
-        if not knows_c:
-            self.lower_scores_ = score_by_ipcw(rows, self.cutoff_)
-        elif has_cutoff:
-            self.lower_scores_ = score_up_to_cutoff(rows, self.cutoff_)
-        else:
-            self.lower_scores_ = score_up_to_bounds(rows)
-
     def _predict_censoring(self, X: Any) -> StepCurves | None:
         """G(.|x); None if nothing is censored."""
         if self.censoring_forest_ is None:
@@ -257,20 +292,18 @@ class ConformalForest(BaseEstimator):
         return predict_curves(self.censoring_forest_, X)
 
     def _fit_censoring(
-        self,
-        forest: CensoredQuantileForest,
-        X: Any,
-        train: Target,
-        censoring_time: NDArray[np.float64] | None,
+        self, forest: CensoredQuantileForest, train: ConformalTable
     ) -> CensoredQuantileForest:
         """The forest of the censoring times; none of these is censored if all are known."""
-        y = censoring_target(train)
-        if censoring_time is not None:
-            y = censored(censoring_time, np.full(len(censoring_time), True))
+        # No row is censored before its entry: for C all rows are at risk from the start.
+        y = censoring_target(train.target._replace(entry=None))
+        known = train.censoring_time
+        if known is not None:
+            y = censored(known, np.full(len(known), True))
         shared = ("n_estimators", "n_jobs", "random_state")
         default = CensoredQuantileForest(**{name: getattr(forest, name) for name in shared})
         chosen = default if self.censoring_forest is None else clone(self.censoring_forest)
-        return chosen.fit(X, y)
+        return chosen.fit(train.X, y, **train.fit_arguments)
 
     def _read_coverage(self) -> float:
         """The coverage, with the other settings checked too."""
@@ -285,28 +318,43 @@ class ConformalForest(BaseEstimator):
             raise ValueError(f'cutoff={self.cutoff!r} goes with method="fixed".')
         return coverage
 
-    def _read_forest(self, target: Target) -> CensoredQuantileForest:
-        """The forest to calibrate, checked with the target."""
+    def _read_forest(self, table: ConformalTable) -> CensoredQuantileForest:
+        """The forest to calibrate, checked with the table."""
         forest = CensoredQuantileForest() if self.forest is None else self.forest
         for name, given in (("forest", forest), ("censoring_forest", self.censoring_forest)):
-            if given is not None and not isinstance(given, CensoredQuantileForest):
+            if given is None:
+                continue
+            if not isinstance(given, CensoredQuantileForest):
                 raise ValueError(
                     f"{name} must be a CensoredQuantileForest; found {type(given).__name__}."
                 )
-        if forest.censoring != "right" or target.entry is not None:
-            raise ValueError("ConformalForest takes right-censored times without delayed entry.")
+            if given.censoring != "right":
+                raise ValueError(
+                    f"{name} has censoring={given.censoring!r}: ConformalForest takes "
+                    "right-censored times only."
+                )
+        if table.target.entry is not None and self.method == "fixed":
+            raise ValueError(
+                'method="fixed" cannot be used with entry times: it counts rows that were under '
+                'observation from the start to the cutoff. Use method="adaptive".'
+            )
+        if table.target.entry is not None and table.censoring_time is not None:
+            raise ValueError(
+                "censoring_time cannot be used with entry times: rows with a known C are counted "
+                "as observed from the start to C. Leave it out; C is then estimated."
+            )
         return forest
 
-    def _read_cutoff(self, train: Target) -> float:
+    def _read_cutoff(self, train: ConformalTable) -> float:
         """The given cutoff, or the first time with a Kaplan-Meier G below 1/2."""
         if self.cutoff is not None:
             cutoff = float(read_floats("cutoff", self.cutoff))
             if not np.isfinite(cutoff):
                 raise ValueError(f"cutoff={self.cutoff!r} must be a finite time.")
             return cutoff
-        curve = estimate_censoring_survival(train)
+        curve = estimate_censoring_survival(train.target, train_weight=train.weight)
         below = curve.times[curve.values < DEFAULT_CUTOFF_SHARE]
-        return float(below[0]) if len(below) else float(train.time.max())
+        return float(below[0]) if len(below) else float(train.target.time.max())
 
 
 def predict_curves(forest: CensoredQuantileForest, X: Any) -> StepCurves:
@@ -314,78 +362,3 @@ def predict_curves(forest: CensoredQuantileForest, X: Any) -> StepCurves:
     curves = forest.predict_survival(X)
     assert isinstance(curves, StepCurves)
     return curves
-
-
-def censoring_survival_before(
-    curves: StepCurves | None, times: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """G(t-|x) = P(C >= t | x) of each row at its own time; at least FLOOR."""
-    if curves is None:
-        return np.ones(len(times))
-    return np.maximum(curves.each(np.nextafter(times, -np.inf)), FLOOR)
-
-
-def score_by_ipcw(rows: CalibrationRows, cutoff: float) -> WeightedScores:
-    """Scores S(T|x) of the events before the cutoff, with weights 1 / G(T-|x)."""
-    target = rows.target
-    weight = target.event / censoring_survival_before(rows.censoring_curves, target.time)
-    weight = weight * (target.time < cutoff)
-    return sort_scores(rows.curves.each(target.time), weight, float(len(weight)))
-
-
-def score_upper(rows: CalibrationRows) -> WeightedScores:
-    """Scores S(T-|x) of all events, with weights 1 / G(T-|x): for the upper end of intervals."""
-    target = rows.target
-    weight = target.event / censoring_survival_before(rows.censoring_curves, target.time)
-    before = rows.curves.each(np.nextafter(target.time, -np.inf))
-    return sort_scores(before, weight, max(float(len(weight)), float(weight.sum())))
-
-
-def score_up_to_cutoff(rows: CalibrationRows, cutoff: float) -> WeightedScores:
-    """Known C: rows with C >= cutoff c, with weights 1 / G(c-|x); misses are events before c."""
-    target, n = rows.target, len(rows.target.time)
-    assert rows.censoring_time is not None
-    g = censoring_survival_before(rows.censoring_curves, np.full(n, cutoff))
-    weight = (rows.censoring_time >= cutoff) / g
-    total = float(weight.sum())
-    weight = weight * (target.event & (target.time < cutoff))
-    return sort_scores(rows.curves.each(target.time), weight, total)
-
-
-def score_up_to_bounds(rows: CalibrationRows) -> MissesByThreshold:
-    """Known C: for each v, rows with C >= b_v(x), with weights 1 / G(b_v(x)-|x)."""
-    target = rows.target
-    assert rows.censoring_time is not None
-    shares = np.empty(len(THRESHOLDS))
-    for k, v in enumerate(THRESHOLDS):
-        bound = rows.curves.first_at_most(v)
-        is_used = rows.censoring_time >= bound
-        g = censoring_survival_before(rows.censoring_curves, np.where(is_used, bound, 0.0))
-        weight = is_used / g
-        missed = weight @ (target.event & (target.time < bound))
-        shares[k] = (missed + 1.0) / (weight.sum() + 1.0)
-    return MissesByThreshold(THRESHOLDS, np.maximum.accumulate(shares))
-
-
-def sort_scores(
-    scores: NDArray[np.float64], weight: NDArray[np.float64], total_weight: float
-) -> WeightedScores:
-    """Scores of the rows with positive weight, from the largest."""
-    rows = np.flatnonzero(weight > 0)
-    rows = rows[np.argsort(-scores[rows], kind="stable")]
-    return WeightedScores(scores[rows], np.cumsum(weight[rows]), total_weight)
-
-
-def read_censoring_time(censoring_time: ArrayLike, target: Target) -> NDArray[np.float64]:
-    """C of every row, checked against the target."""
-    times = read_floats("censoring_time", censoring_time)
-    if times.shape != target.time.shape:
-        raise ValueError(f"censoring_time has shape {times.shape}; expected {target.time.shape}.")
-    if not np.isfinite(times).all():
-        raise ValueError("censoring_time must be finite in every row.")
-    if not (times >= target.time).all() or (times != target.time)[~target.event].any():
-        raise ValueError(
-            "censoring_time must equal the observed time where a row was censored, and not be "
-            "below it where it had its event."
-        )
-    return times
