@@ -13,11 +13,14 @@ from typing import Any, NoReturn
 
 import typer
 
+from cqrf._runtime.progress import show_waiting, write_line
+
 ERROR_CODE = 2  # bad arguments, data or files
 INTERRUPT_CODE = 130  # Ctrl-C
 EXTRAS = {
     "pyarrow": "cli",
     "narwhals": "cli",
+    "openpyxl": "excel",
     "matplotlib": "plots",
     "fastapi": "serve",
     "uvicorn": "serve",
@@ -26,7 +29,7 @@ EXTRAS = {
 
 def print_message(text: str) -> None:
     """Print a line to standard error; results go to standard output."""
-    print(text, file=sys.stderr, flush=True)
+    write_line(text)
 
 
 def fail(message: str) -> NoReturn:
@@ -38,6 +41,7 @@ def fail(message: str) -> NoReturn:
 @contextmanager
 def exit_on_error() -> Iterator[None]:
     """Turn errors of data and files into one line and an exit code."""
+    show_waiting(is_terminal())
     warnings.showwarning = lambda message, *_, **__: print_message(f"Note    {message}")
     try:
         yield
@@ -86,6 +90,11 @@ def check_output(
 def is_terminal() -> bool:
     """Whether standard error is a terminal, which can show a progress bar."""
     return sys.stderr.isatty()
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """A number of things, as in ``1 row`` and ``2 rows``."""
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 
 def format_size(n_bytes: float) -> str:

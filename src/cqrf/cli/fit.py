@@ -7,22 +7,28 @@ import json
 import math
 import shlex
 import time
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cqrf import CensoredQuantileForest
-from cqrf._input.features import PLURAL, read_features
+from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
+from cqrf._input.columns import PLURAL
+from cqrf._input.features import read_features
 from cqrf.cli.console import (
+    count,
     format_plain,
     format_size,
     is_terminal,
     print_json,
     print_message,
 )
+from cqrf.cli.notation import Notation
 from cqrf.cli.roles import Roles, TrainingTable, split_table
 from cqrf.cli.tables import name_source, read_whole
+from cqrf.cli.target_columns import Rows
 
 
 class FitTask(NamedTuple):
@@ -33,22 +39,27 @@ class FitTask(NamedTuple):
     out: Path
     settings: dict[str, Any]
     as_json: bool = False
+    notation: Notation = Notation()
+    drop_invalid: bool = False
 
 
 def fit_file(task: FitTask) -> None:
     """Read a table, fit a forest, and save it."""
-    table = read_training_table(task)
+    table, task = read_training_table(task)
     forest = make_forest(task.settings)
     began = time.perf_counter()
     forest.fit(table.X, table.y, sample_weight=table.weight, groups=table.groups)
-    save_forest(forest, table, task, {"seconds": time.perf_counter() - began})
+    seconds = time.perf_counter() - began
+    if not task.as_json:
+        print_message(f"Grew    {count(forest.n_estimators, 'tree')} in {seconds:.1f} s")
+    save_forest(forest, table, task, {"seconds": seconds})
 
 
-def tune_file(task: FitTask, n_trials: int, quantiles: list[float]) -> None:
+def tune_file(task: FitTask, n_trials: int, quantiles: list[float] | None) -> None:
     """Read a table, find the settings of least out-of-bag loss, and save that forest."""
     from cqrf import tune
 
-    table = read_training_table(task)
+    table, task = read_training_table(task)
     start = make_forest({**task.settings, "verbose": 0})
     began = time.perf_counter()
     tuned = tune(
@@ -67,17 +78,35 @@ def tune_file(task: FitTask, n_trials: int, quantiles: list[float]) -> None:
         before, after = start.get_params(), tuned.forest.get_params()
         changed = [f"{name}={after[name]}" for name in after if after[name] != before[name]]
         best = ", ".join(changed) or "those given"
-        print_message(f"Tried   {n_trials} settings; best: {best}")
+        tried = count(n_trials, "setting")
+        print_message(f"Tried   {tried} in {seconds:.1f} s, all fits included; best: {best}")
     save_forest(tuned.forest, table, task, {"seconds": seconds, "trials": tuned.trials})
 
 
-def read_training_table(task: FitTask) -> TrainingTable:
-    """Read the table and print a summary of it."""
-    labels = (*task.roles.categories, task.roles.groups)
-    table = split_table(read_whole(task.path, labels), task.roles, task.path)
+def read_training_table(task: FitTask) -> tuple[TrainingTable, FitTask]:
+    """Read the table and print a summary of it; the task receives the notation that was found."""
+    labels = (*task.roles.categories, *task.roles.ignore, task.roles.groups)
+    read = read_whole(task.path, labels, task.notation)
+    for name in task.notation.dates:
+        Rows(read.table, task.path, task.notation).column(name)
+    for message in read.messages:
+        print_message(message)
+    rows = Rows(read.table, task.path, read.notation, task.drop_invalid)
+    table = split_table(rows, task.roles)
+    # The notes of the command name options instead.
+    warnings.simplefilter("ignore", TextColumnWarning)
+    warnings.simplefilter("ignore", NegativeTimeWarning)
+    _note_negative_times(table.y)
     if not task.as_json:
         print_summary(table, task.path)
-    return table
+    return table, task._replace(notation=read.notation)
+
+
+def _note_negative_times(y: NDArray[np.void]) -> None:
+    n_below = int((y["time"] < 0).sum())
+    if n_below and not y["event"].all():
+        times = "1 time is" if n_below == 1 else f"{n_below} times are"
+        print_message(f"Note    {times} below 0: does an end lie before its start?")
 
 
 def make_forest(settings: dict[str, Any]) -> CensoredQuantileForest:
@@ -116,18 +145,17 @@ def print_summary(table: TrainingTable, path: str) -> None:
     y = table.y
     n, n_events = len(y), int(y["event"].sum())
     print_message(
-        f"Read    {path}: {n} rows, {n_events} events, {1 - n_events / n:.0%} censored; times from "
-        f"{format_plain(y['time'].min())} to {format_plain(y['time'].max())}"
+        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}, "
+        f"{1 - n_events / n:.0%} censored; times from {format_plain(y['time'].min())} to "
+        f"{format_plain(y['time'].max())}"
     )
-    if y["time"].min() < 0:
-        print_message(f"Note    {int((y['time'] < 0).sum())} times are below 0: is that intended?")
     if table.has_nameless:
         print_message("Note    a column without a name is left out")
     matrix, columns = read_features(CensoredQuantileForest(), table.X)
     names = table.X.column_names
     for kind in dict.fromkeys(columns.kinds):
         listed = [
-            f"{name} ({len(levels)} levels)" if levels is not None else name
+            f"{name} ({count(len(levels), 'level')})" if levels is not None else name
             for name, of, levels in zip(names, columns.kinds, columns.levels, strict=True)
             if of == kind
         ]
@@ -158,8 +186,7 @@ def save_forest(
     except ValueError as error:
         print_message(f"Note    {error}")
         skill = math.nan
-    notes = {**task.roles.as_notes(), "source": name_source(task.path)}
-    forest.set_params(verbose=0).save(task.out, notes=notes)
+    forest.set_params(verbose=0).save(task.out, notes=list_notes(task))
     size = task.out.stat().st_size
     if task.as_json:
         content = {
@@ -173,7 +200,6 @@ def save_forest(
         }
         print_json(content | results)
         return
-    print_message(f"Grew    {forest.n_estimators} trees in {results['seconds']:.1f} s")
     if not math.isnan(skill):
         side = "below" if skill >= 0 else "above"
         print_message(
@@ -181,3 +207,9 @@ def save_forest(
             "Kaplan-Meier curve"
         )
     print_message(f"Saved   {task.out} ({format_size(size)})")
+
+
+def list_notes(task: FitTask) -> dict[str, str]:
+    """What a model file keeps of the options, so that later commands need not repeat them."""
+    source = {"source": name_source(task.path)}
+    return {**task.roles.as_notes(), **task.notation.as_notes(), **source}

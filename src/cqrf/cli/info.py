@@ -1,46 +1,96 @@
-"""``cqrf info``: what a model file holds."""
+"""``cqrf info``: what a model file holds. It grows and reads no trees: Numba is not imported."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unicodedata import east_asian_width
 
-from rich.console import Console
-from rich.table import Table
+from cqrf._model.file_bytes import CONFORMAL_FILE, FOREST_FILE, read_bytes, unpack
+from cqrf._model.file_checks import ModelFileError, are_notes, are_settings, invalid
+from cqrf._model.file_summary import FileSummary, summarize
+from cqrf.cli.console import count, format_plain, format_size, print_json
 
-from cqrf import CensoredQuantileForest
-from cqrf._input.features import feature_names
-from cqrf.cli.console import format_plain, format_size, print_json
+# Those of CensoredQuantileForest, which would have to be imported with scikit-learn and Numba.
+DEFAULTS: dict[str, Any] = {
+    "n_estimators": 500,
+    "criterion": "censored_quantile",
+    "split_quantiles": None,
+    "honest": True,
+    "max_samples": "auto",
+    "bootstrap": False,
+    "max_features": None,
+    "min_samples_leaf": 5,
+    "min_samples_split": 11,
+    "min_child_fraction": 0.05,
+    "max_depth": None,
+    "max_bins": 255,
+    "censoring": "right",
+    "censoring_survival": "beran",
+    "n_neighbors": 0.1,
+    "solver": "root",
+    "bag_size": 1,
+    "prediction": "median",
+    "unidentified": "inf",
+    "time_unit": None,
+    "event_name": None,
+    "n_jobs": None,
+    "random_state": None,
+    "verbose": 0,
+}
 
 
 def describe_file(path: str) -> dict[str, Any]:
-    """Rows, trees, columns and settings of a model file."""
-    forest = CensoredQuantileForest.load(path)
-    model = forest.model_
-    names, shares = feature_names(forest), forest.feature_importances_
-    columns = [
-        {
-            "name": names[j],
-            "kind": model.columns.kinds[j],
-            "levels": None if levels is None else list(levels),
-            "importance": float(shares[j]),
-        }
-        for j, levels in enumerate(model.columns.levels)
-    ]
-    train = model.training_target
+    """Rows, trees, columns and settings of a model file; of a conformal one also its coverage."""
+    with open(path, "rb") as file:
+        is_conformal = file.read(len(CONFORMAL_FILE.mark)) == CONFORMAL_FILE.mark
+    try:
+        held = _describe_conformal(path) if is_conformal else _describe_forest(path)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    return {"model": path, "bytes": Path(path).stat().st_size, **held}
+
+
+def _describe_forest(path: str) -> dict[str, Any]:
+    return describe_summary(summarize(read_bytes(path)))
+
+
+def _describe_conformal(path: str) -> dict[str, Any]:
+    """The forest of a conformal model, which is the first section of its file."""
+    _, header, body = read_bytes(path, CONFORMAL_FILE)
+    sections, coverage = header.get("sections"), header.get("coverage")
+    n_bytes = sections.get("forest") if isinstance(sections, dict) else None
+    if type(n_bytes) is not int or not 0 <= n_bytes <= len(body):
+        raise invalid("length of forest", CONFORMAL_FILE.content)
+    settings, notes = header.get("settings"), header.get("notes")
+    if type(coverage) is not float or not are_settings(settings) or not are_notes(notes):
+        raise invalid("header", CONFORMAL_FILE.content)
+    forest = describe_summary(summarize(unpack(body[:n_bytes], FOREST_FILE)))
+    return {"coverage": coverage, "conformal": settings, **forest, "notes": notes}
+
+
+def describe_summary(held: FileSummary) -> dict[str, Any]:
+    """What is printed about a forest."""
+    levels = held.columns.levels
     return {
-        "model": path,
-        "bytes": Path(path).stat().st_size,
-        "rows": len(model.order),
-        "events": int(model.rows.event.sum()),
-        "first_time": float(train.time.min()),
-        "last_time": float(train.time.max()),
-        "trees": len(model.forest.roots),
-        "leaves": len(model.forest.leaf_offsets) - 1,
-        "columns": columns,
-        "settings": forest.get_params(),
-        "seed": model.seed,
-        "notes": forest.notes_,
+        "rows": held.n_rows,
+        "events": held.n_events,
+        "first_time": held.first_time,
+        "last_time": held.last_time,
+        "trees": held.n_trees,
+        "leaves": held.n_leaves,
+        "columns": [
+            {
+                "name": name,
+                "kind": held.columns.kinds[j],
+                "levels": None if (own := levels[j]) is None else list(own),
+                "importance": held.importances[j],
+            }
+            for j, name in enumerate(held.names)
+        ],
+        "settings": {**DEFAULTS, **held.settings},
+        "seed": held.seed,
+        "notes": held.notes,
     }
 
 
@@ -50,13 +100,19 @@ def print_info(path: str, *, as_json: bool) -> None:
     if as_json:
         print_json(info)
         return
-    default = CensoredQuantileForest().get_params()
-    changed = {name: x for name, x in info["settings"].items() if x != default[name]}
+    missing = object()
+    settings = info["settings"].items()
+    changed = {name: x for name, x in settings if x != DEFAULTS.get(name, missing)}
     censored = 1 - info["events"] / info["rows"]
     leaves = info["leaves"] / info["trees"]
-    lines = {
-        "File": f"{path}, {format_size(info['bytes'])}",
-        "Fitted": f"{info['rows']} rows, {info['events']} events, {censored:.0%} censored; "
+    lines = {"File": f"{path}, {format_size(info['bytes'])}"}
+    if "coverage" in info:
+        chosen = info["conformal"].items()
+        given = ", ".join(f"{n}={x!r}" for n, x in chosen if n != "coverage" and x is not None)
+        lines["Bounds"] = f"conformal, of coverage {info['coverage']:g}; {given}"
+    lines |= {
+        "Fitted": f"{count(info['rows'], 'row')}, {count(info['events'], 'event')}, "
+        f"{censored:.0%} censored; "
         f"times from {format_plain(info['first_time'])} to {format_plain(info['last_time'])}",
         "Trees": f"{info['trees']}, of {leaves:.0f} leaves on average",
         "Settings": ", ".join(f"{n}={x!r}" for n, x in changed.items()) or "the defaults",
@@ -64,12 +120,26 @@ def print_info(path: str, *, as_json: bool) -> None:
     }
     for title, line in lines.items():
         print(f"{title:<9}{line}")
-    shown = Table(box=None, pad_edge=False)
-    for heading in ("column", "kind", "importance"):
-        shown.add_column(heading, justify="right" if heading == "importance" else "left")
-    for column in sorted(info["columns"], key=lambda column: -column["importance"]):
-        levels = column["levels"]
-        kind = column["kind"] if levels is None else f"{column['kind']}, {len(levels)} levels"
-        shown.add_row(column["name"], kind, f"{column['importance']:.1%}")
     print()
-    Console().print(shown, highlight=False, markup=False)
+    print_columns(info["columns"])
+
+
+def print_columns(columns: list[dict[str, Any]]) -> None:
+    """Print a table of the columns, the most important first."""
+    rows = [("column", "kind", "importance")]
+    for column in sorted(columns, key=lambda column: -column["importance"]):
+        levels, kind = column["levels"], column["kind"]
+        kind = kind if levels is None else f"{kind}, {count(len(levels), 'level')}"
+        rows.append((column["name"], kind, f"{column['importance']:.1%}"))
+    first, second, third = (max(map(_width, cells)) for cells in zip(*rows, strict=True))
+    for name, kind, share in rows:
+        print(f"{_pad(name, first)}  {_pad(kind, second)}  {share:>{third}}")
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)

@@ -2,159 +2,180 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
-from cqrf import CensoredQuantileForest
-from cqrf._input.features import read_features
-from cqrf._model.predict import (
-    MaxLevel,
-    Quantiles,
-    Reader,
-    RestrictedMean,
-    SurvivalAt,
-    encode_queries,
-    read_weights,
+from cqrf import UnidentifiedQuantileWarning
+from cqrf._input.features import UnseenLevelWarning
+from cqrf._survival.curve_views import describe_range
+from cqrf.cli.console import count, print_message
+from cqrf.cli.models import LoadedModel, load_model
+from cqrf.cli.notation import Notation
+from cqrf.cli.outputs import (
+    Outputs,
+    Predicted,
+    check_model,
+    predict_bounds,
+    predict_columns,
+    resolve,
 )
-from cqrf._model.settings import read_solver
-from cqrf._runtime.arguments import exactly, read_choice
-from cqrf._runtime.files import replacing
-from cqrf._survival.quantiles import (
-    UNIDENTIFIED,
-    QuantileSolver,
-    interval_levels,
-    read_levels,
-)
-from cqrf.cli.console import print_message
 from cqrf.cli.roles import require_names
-from cqrf.cli.tables import (
-    DELIMITERS,
-    FEATHER,
-    PARQUET,
-    as_known,
-    describe_formats,
-    list_names,
-    read_pieces,
-    suffix_of,
-)
+from cqrf.cli.tables import JSON_LINES, as_known, as_text, read_pieces, suffix_of
+from cqrf.cli.target_columns import Rows, read_numbers, refuse_infinite
+from cqrf.cli.text_files import list_names
+from cqrf.cli.writers import open_writer
 
-ENDS = ("lower", "upper")
 SHOWN_AS = {"inf": "shown as inf", "nan": "left empty", "clip": "clipped to the last neighbour"}
 
 
-class Outputs(NamedTuple):
-    """What to predict for every row."""
+class PredictTask(NamedTuple):
+    """Model and table, what to predict, and where to write it.
 
-    quantiles: list[float]
-    survival: list[float]
-    interval: float | None = None
-    mean: bool = False
-    max_quantile: bool = False
-    unidentified: str = "inf"
+    ``given`` is a number or the name of a column: the time that rows have already survived.
+    """
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is to be predicted."""
-        values = (self.quantiles, self.survival, self.interval, self.mean, self.max_quantile)
-        return not any(values)
+    model: str
+    path: str
+    out: Path | None
+    outputs: Outputs
+    given: str | None = None
+    ids: Sequence[str] = ()
+    encoding: str | None = None
+    n_jobs: int = -1
 
 
-def predict_file(
-    model: str, path: str, out: Path | None, outputs: Outputs, ids: list[str], n_jobs: int
-) -> None:
+@dataclass
+class Notes:
+    """What is said after the last row: counts over all pieces."""
+
+    n_rows: int = 0
+    n_unidentified: int = 0
+    n_unknown: int = 0
+    n_survived: int = 0
+    known: list[NDArray[np.float64]] = field(default_factory=list)
+    """Ranges of times at which curves are known, where some value is not."""
+    unseen: dict[str, set[str]] = field(default_factory=dict)
+    warned: dict[str, None] = field(default_factory=dict)
+
+    def add(self, predicted: Predicted, n_rows: int) -> None:
+        """Count what a piece had."""
+        self.n_rows += n_rows
+        self.n_unidentified += predicted.n_unidentified
+        self.n_unknown += predicted.n_unknown
+        self.n_survived += predicted.n_survived
+        known = np.where(np.isfinite(predicted.known), predicted.known, np.nan)
+        known = known[:, ~np.isnan(known).all(axis=0)] if len(known) else known[:, :0]
+        if known.size:
+            self.known.append(np.array([np.nanmin(known), np.nanmax(known)]))
+
+    def add_warnings(self, caught: list[warnings.WarningMessage]) -> None:
+        """Keep unseen levels by column, and each other warning once."""
+        for warning in caught:
+            message = warning.message
+            if isinstance(message, UnseenLevelWarning):
+                for name, levels in message.levels.items():
+                    self.unseen.setdefault(name, set()).update(levels)
+            elif not isinstance(message, UnidentifiedQuantileWarning):
+                self.warned[str(message)] = None
+
+    def list_messages(self, outputs: Outputs, censoring: str) -> list[str]:
+        """One line for each kind of note."""
+        lines = list(self.warned)
+        if self.unseen:
+            lines.append(str(UnseenLevelWarning(self.unseen)))
+        if self.n_unidentified:
+            are = "is" if self.n_unidentified == 1 else "are"
+            lines.append(
+                f"{count(self.n_unidentified, 'prediction')} {are} not identifiable because of "
+                f"censoring ({SHOWN_AS[outputs.unidentified]}); --max-quantile gives the largest "
+                "identifiable level of each row"
+            )
+        if self.n_survived:
+            have = "has" if self.n_survived == 1 else "have"
+            lines.append(
+                f"{count(self.n_survived, 'row')} {have} survived longer than the training rows "
+                "tell: what is not known of the time that remains is left empty"
+            )
+        if self.n_unknown:
+            lines.append(self._describe_unknown(outputs, censoring))
+        return [f"Note    {line}" for line in lines]
+
+    def _describe_unknown(self, outputs: Outputs, censoring: str) -> str:
+        lie = "lies" if self.n_unknown == 1 else "lie"
+        side = "from" if censoring == "left" else "up to"
+        reach = ""
+        if self.known:
+            reach = f", which for these rows are known {side} {describe_range(self.known)}"
+        asked = {"survival": outputs.survival, "the mean": outputs.mean}
+        what = " and ".join(name for name, is_asked in asked.items() if is_asked)
+        return (
+            f"{count(self.n_unknown, 'prediction')} of {what} {lie} beyond the end of the "
+            f"survival curves{reach}: left empty; --beyond extend draws the curves on as flat "
+            "lines, which is not an estimate"
+        )
+
+
+def predict_file(task: PredictTask) -> None:
     """Write the predictions for each row of a file, in its order."""
-    forest = CensoredQuantileForest.load(model).set_params(n_jobs=n_jobs)
-    names = require_names(forest, model)
-    n_rows, n_unidentified, messages = 0, 0, set()
-    with _writer(out) as write, closing(read_pieces(path)) as pieces:
+    loaded = load_model(task.model, task.n_jobs)
+    forest, conformal = loaded
+    outputs = resolve(task.outputs, conformal)
+    outputs.check()
+    check_model(loaded, outputs, task.model, task.given)
+    notes = Notes()
+    names = require_names(forest, task.model)
+    notation = Notation.from_notes(forest.notes_, task.encoding)
+    with open_writer(task.out) as write, closing(read_pieces(task.path, notation)) as pieces:
         for piece in pieces:
-            _check_ids(piece, ids, path)
-            X = as_known(piece, names, forest.model_.columns, path)
+            kept = _read_ids(piece, task.ids, task.path)
+            X = as_known(piece, names, forest.model_.columns, task.path, notation)
             if X.num_rows == 0:
                 continue
+            numbers = np.arange(notes.n_rows, notes.n_rows + X.num_rows)
+            rows = Rows(piece, task.path, notation, numbers=numbers)
+            refuse_infinite(rows, X)
+            given = None if task.given is None else _read_given(rows, task.given)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                predicted = predict_columns(forest, X, outputs)
-            messages |= {str(warning.message) for warning in caught}
-            n_unidentified += sum(int((~np.isfinite(each)).sum()) for each in predicted.values())
-            n_rows += X.num_rows
-            write(_join_columns(piece, ids, predicted))
-        if n_rows == 0:
-            raise ValueError(f"{path} has no rows.")
-    for message in sorted(messages):
-        if "levels that were not in the training table" in message:
-            print_message(f"Note    {message}")
-    if n_unidentified:
-        print_message(
-            f"Note    {n_unidentified} predictions are not identifiable because of censoring "
-            f"({SHOWN_AS[outputs.unidentified]}); --max-quantile gives the largest identifiable "
-            "level of each row"
-        )
-    if out is not None:
-        print_message(f"Wrote   {out}: {n_rows} rows")
+                predicted = _predict(loaded, X, outputs, given)
+            notes.add(predicted, X.num_rows)
+            notes.add_warnings(caught)
+            write(_join_columns(kept, predicted.columns))
+        if notes.n_rows == 0:
+            raise ValueError(f"{task.path} has no rows.")
+    for line in notes.list_messages(outputs, forest.model_.censoring):
+        print_message(line)
+    if task.out is not None:
+        print_message(f"Wrote   {task.out}: {count(notes.n_rows, 'row')}")
 
 
-def predict_columns(
-    forest: CensoredQuantileForest, X: Any, outputs: Outputs
-) -> dict[str, NDArray[np.float64]]:
-    """One column for each predicted value, from one pass over the weights."""
-    model = forest.model_
-    matrix, _ = read_features(forest, X, model.columns)
-    queries = encode_queries(model, matrix, forest.n_jobs)
-    readers = make_readers(outputs, read_solver(forest, model.censoring))
-    found = read_weights(model, queries, list(readers.values()), forest.n_jobs)
-    columns: dict[str, Any] = {}
-    for name, result in zip(readers, found, strict=True):
-        if name == "quantiles":
-            names = [f"q{exactly(level)}" for level in outputs.quantiles]
-            if outputs.interval is not None:
-                names += [f"{end}{exactly(outputs.interval)}" for end in ENDS]
-            columns |= dict(zip(names, result.fill(outputs.unidentified).T, strict=True))
-        elif name == "survival":
-            names = [f"survival{exactly(time)}" for time in outputs.survival]
-            columns |= dict(zip(names, result.T, strict=True))
-        else:
-            columns[name] = result
-    return columns
+def _predict(loaded: LoadedModel, X: pa.Table, outputs: Outputs, given: Any) -> Predicted:
+    """Predictions of the forest, then the bounds of a conformal model."""
+    if loaded.conformal is None:
+        return predict_columns(loaded.forest, X, outputs, given)
+    predicted = predict_columns(loaded.forest, X, outputs._replace(interval=None), given)
+    bounds = predict_bounds(loaded.conformal, X, outputs)
+    return predicted._replace(columns={**predicted.columns, **bounds})
 
 
-def make_readers(outputs: Outputs, solver: QuantileSolver) -> dict[str, Reader[Any, Any]]:
-    """Readers of the weights by name; quantiles and the ends of the interval are one."""
-    read_choice("unidentified", outputs.unidentified, UNIDENTIFIED)
-    levels = [] if outputs.interval is None else interval_levels(outputs.interval)
-    levels = [*outputs.quantiles, *levels]
-    readers: dict[str, Reader[Any, Any]] = {}
-    if levels:
-        readers["quantiles"] = Quantiles(solver, read_levels(levels)[0])
-    if outputs.survival:
-        readers["survival"] = SurvivalAt(outputs.survival)
-    if outputs.mean:
-        readers["mean"] = RestrictedMean()
-    if outputs.max_quantile:
-        readers["max_quantile"] = MaxLevel(solver)
-    return readers
+def _read_given(rows: Rows, given: str) -> NDArray[np.float64] | float:
+    """Times already survived: one for all rows, or a column."""
+    try:
+        return float(given)
+    except ValueError:
+        return read_numbers(rows, given)
 
 
-def check_format(out: Path | None) -> None:
-    """Refuse a name without a known format, before any work is done."""
-    if out is not None and suffix_of(str(out)) not in (*DELIMITERS, *PARQUET, *FEATHER):
-        raise ValueError(f"{out}: the name must end in one of {describe_formats()}.")
-    if out is not None and out.name.endswith(".gz"):
-        raise ValueError(f"{out}: compressed files are read, not written.")
-
-
-def _join_columns(piece: pa.Table, ids: list[str], predicted: dict[str, Any]) -> pa.Table:
-    columns = {name: piece.column(name) for name in ids}
+def _join_columns(ids: dict[str, pa.ChunkedArray], predicted: dict[str, Any]) -> pa.Table:
+    columns = dict(ids)
     for name, values in predicted.items():
         if name in columns:
             raise ValueError(f"--id {name}: a prediction has that name, so rename the column.")
@@ -162,40 +183,13 @@ def _join_columns(piece: pa.Table, ids: list[str], predicted: dict[str, Any]) ->
     return pa.table(columns)
 
 
-@contextmanager
-def _writer(out: Path | None) -> Iterator[Any]:
-    """A function that appends a table to the output; a file appears once it is complete."""
-    opened: Any = nullcontext(sys.stdout.buffer) if out is None else replacing(out)
-    with opened as file:
-        writers: list[Any] = []
-
-        def write(table: pa.Table) -> None:
-            if not writers:
-                writers.append(_open_writer(out, file, table.schema))
-            writers[0].write_table(table)
-
-        yield write
-        for writer in writers:
-            writer.close()
-
-
-def _open_writer(out: Path | None, file: BinaryIO, schema: pa.Schema) -> Any:
-    suffix = ".csv" if out is None else suffix_of(str(out))
-    if suffix in PARQUET:
-        return pyarrow.parquet.ParquetWriter(file, schema)
-    if suffix in FEATHER:
-        return pa.ipc.new_file(file, schema)
-    delimiter = DELIMITERS[suffix] or ","
-    plain = all(name.isprintable() and not {'"', delimiter} & set(name) for name in schema.names)
-    options = pyarrow.csv.WriteOptions(
-        delimiter=delimiter, quoting_header="none" if plain else "all_valid"
-    )
-    return pyarrow.csv.CSVWriter(file, schema, write_options=options)
-
-
-def _check_ids(piece: pa.Table, ids: list[str], path: str) -> None:
+def _read_ids(piece: pa.Table, ids: Sequence[str], path: str) -> dict[str, pa.ChunkedArray]:
+    """Columns to copy; of JSON lines as text, as their type may change from piece to piece."""
     for name in ids:
         if name not in piece.column_names:
             raise ValueError(
                 f"{path} has no column {name!r} to keep; it has {list_names(piece.column_names)}."
             )
+    is_json = suffix_of(path) in JSON_LINES
+    columns = {name: piece.column(name) for name in ids}
+    return {name: as_text(column) if is_json else column for name, column in columns.items()}

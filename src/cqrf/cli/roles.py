@@ -6,34 +6,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest
-from cqrf._input.target import censored
-from cqrf.cli.tables import (
-    as_known,
-    as_text,
-    describe_no_number,
-    has_commas,
-    holds_labels,
-    is_string,
-    list_names,
-    name_labels,
-    read_whole,
+from cqrf.cli.console import print_message
+from cqrf.cli.notation import Notation
+from cqrf.cli.tables import as_known, as_text, holds_labels, name_labels, read_whole
+from cqrf.cli.target_columns import (
+    Rows,
+    TargetRoles,
+    read_numbers,
+    read_target_columns,
+    refuse_infinite,
+    take_valid,
 )
 
-MAX_STATUSES = 20  # distinct values of an event column
 NAMELESS = ("", "__index_level_0__")  # names that pandas gives to row labels without a name
 
 
 class GivenRoles(NamedTuple):
-    """Roles as given on the command line; None: as the model file has them."""
+    """Roles of a table as given on the command line; None: as the model file has them."""
 
     time: str | None = None
     event: str | None = None
     event_value: str | None = None
     entry: str | None = None
+    encoding: str | None = None
+    drop_invalid: bool | None = None
+    """None: the command has no such option."""
 
 
 class Roles(NamedTuple):
@@ -49,6 +49,7 @@ class Roles(NamedTuple):
     categories: tuple[str, ...] = ()
     may_lack_events: bool = False
     """Whether a table without any event is allowed: the event's value is from the model file."""
+    censoring_time: str | None = None
 
     @classmethod
     def from_notes(cls, notes: dict[str, str], given: GivenRoles) -> Roles:
@@ -71,7 +72,15 @@ class Roles(NamedTuple):
 
     def as_notes(self) -> dict[str, str]:
         """Roles that a model file keeps, so that later commands need not repeat them."""
-        return {name: value for name in GivenRoles._fields if (value := getattr(self, name))}
+        kept = ("time", "event", "event_value", "entry")
+        return {name: value for name in kept if (value := getattr(self, name))}
+
+    @property
+    def target(self) -> TargetRoles:
+        """Roles of the target alone."""
+        return TargetRoles(
+            self.time, self.event, self.event_value, self.entry, self.may_lack_events
+        )
 
 
 class TrainingTable(NamedTuple):
@@ -82,6 +91,7 @@ class TrainingTable(NamedTuple):
     weight: NDArray[np.float64] | None
     groups: NDArray[Any] | None
     has_nameless: bool
+    censoring_time: NDArray[np.float64] | None = None
 
 
 class LabelledTable(NamedTuple):
@@ -101,11 +111,16 @@ def read_labelled_table(
 ) -> LabelledTable:
     """Read the features, the target and the ids of a file, as a model needs them."""
     names, columns = require_names(forest, model), forest.model_.columns
-    table = read_whole(path, (*name_labels(names, columns), id_column))
-    X = as_known(table, names, columns, path)
-    ids = None if id_column is None else read_ids(table, id_column, path)
-    roles = Roles.from_notes(forest.notes_, given)
-    return LabelledTable(X, read_target_columns(table, roles, path), ids)
+    notation = Notation.from_notes(forest.notes_, given.encoding)
+    table = read_whole(path, (*name_labels(names, columns), id_column), notation).table
+    roles = Roles.from_notes(forest.notes_, given).target
+    rows, said = take_valid(Rows(table, path, notation, given.drop_invalid), roles)
+    if said:
+        print_message(said)
+    X = as_known(rows.table, names, columns, path, notation)
+    refuse_infinite(rows, X)
+    ids = None if id_column is None else read_ids(rows, id_column)
+    return LabelledTable(X, read_target_columns(rows, roles), ids)
 
 
 def require_names(forest: CensoredQuantileForest, model: str) -> list[str]:
@@ -119,101 +134,36 @@ def require_names(forest: CensoredQuantileForest, model: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def read_ids(table: pa.Table, name: str, path: str) -> list[str | None]:
+def read_ids(rows: Rows, name: str) -> list[str | None]:
     """Labels of the rows from a column."""
-    return as_text(_column(table, name, path)).to_pylist()
+    return as_text(rows.column(name)).to_pylist()
 
 
-def split_table(table: pa.Table, roles: Roles, path: str) -> TrainingTable:
+def split_table(rows: Rows, roles: Roles) -> TrainingTable:
     """Features, target, weights and groups of a table."""
-    taken = [roles.time, roles.event, roles.entry, roles.weight, roles.groups]
-    named = [*filter(None, taken), *roles.ignore, *roles.categories]
-    for name in named:
-        _column(table, name, path)
-    others = (*filter(None, taken), *roles.ignore, *NAMELESS)
-    features = [name for name in table.column_names if name not in others]
+    named = (roles.time, roles.event, roles.entry, roles.weight, roles.groups, roles.censoring_time)
+    taken = [name for name in named if name]
+    for name in (*taken, *roles.ignore, *roles.categories):
+        rows.column(name)
+    others = (*taken, *roles.ignore, *NAMELESS)
+    features = [name for name in rows.table.column_names if name not in others]
     if not features:
-        raise ValueError(f"{path} has no column left for features.")
+        raise ValueError(f"{rows.path} has no column left for features.")
+    rows, said = take_valid(rows, roles.target)
+    if said:
+        print_message(said)
+    table = rows.table
     X = table.select(features)
     for at, name in enumerate(features):
         if name in roles.categories or holds_labels(table.column(name)):
             X = X.set_column(at, name, as_text(table.column(name)))
-    weight = None if roles.weight is None else _numbers(table, roles.weight, path)
-    groups = None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy()
-    has_nameless = any(name in NAMELESS for name in table.column_names)
-    return TrainingTable(X, read_target_columns(table, roles, path), weight, groups, has_nameless)
-
-
-def read_target_columns(table: pa.Table, roles: Roles, path: str) -> NDArray[np.void]:
-    """The target; every row must have a time and a status."""
-    time = _numbers(table, roles.time, path)
-    event = np.ones(len(time), bool) if roles.event is None else _events(table, roles, path)
-    entry = None
-    if roles.entry is not None:
-        entry = _numbers(table, roles.entry, path, may_be_missing=True)
-    return censored(time, event, entry)
-
-
-def _events(table: pa.Table, roles: Roles, path: str) -> NDArray[np.bool_]:
-    labels = as_text(_column(table, str(roles.event), path))
-    _refuse_missing(labels, str(roles.event), path)
-    values = sorted(pc.unique(labels).to_pylist())
-    if roles.event_value is not None:
-        wanted = _canonical(roles.event_value)
-        matching = [value for value in values if _canonical(value) == wanted]
-        if not matching and not roles.may_lack_events:
-            raise ValueError(
-                f"{path}: column {roles.event!r} never has the value {roles.event_value!r}; it "
-                f"has {list_names(values)}."
-            )
-        return pc.is_in(labels, pa.array(matching, pa.string())).to_numpy().astype(bool)
-    if len(values) > MAX_STATUSES and roles.event_value is None:
-        raise ValueError(
-            f"{path}: column {roles.event!r} has {len(values)} different values, such as "
-            f"{list_names(values[:3])}: it does not look like a status."
-        )
-    if not {_canonical(value) for value in values} <= {0.0, 1.0}:
-        raise ValueError(
-            f"{path}: column {roles.event!r} has the values {list_names(values)}; say which one "
-            f"means an observed event, as in --event-value {values[-1]}."
-        )
-    return np.array([_canonical(value) == 1.0 for value in labels.to_pylist()])
-
-
-def _canonical(value: str) -> float | str:
-    """A key under which 2, 2.0 and '2' are equal, and true is 1."""
-    text = value.strip()
-    try:
-        return float({"true": "1", "false": "0"}.get(text.lower(), text))
-    except ValueError:
-        return text
-
-
-def _numbers(
-    table: pa.Table, name: str, path: str, *, may_be_missing: bool = False
-) -> NDArray[np.float64]:
-    column = _column(table, name, path)
-    if not may_be_missing:
-        _refuse_missing(column, name, path)
-    try:
-        return column.cast(pa.float64()).to_numpy()
-    except pa.ArrowException:
-        problem = f"is {column.type}"
-        if is_string(column):
-            problem = describe_no_number(column, has_commas(table))
-        raise ValueError(f"{path}: column {name!r} {problem}: it must hold numbers.") from None
-
-
-def _column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
-    if name not in table.column_names:
-        raise ValueError(f"{path} has no column {name!r}; it has {list_names(table.column_names)}.")
-    return table.column(name)
-
-
-def _refuse_missing(column: pa.ChunkedArray, name: str, path: str) -> None:
-    if column.null_count:
-        first = pc.index(column.is_null(), True).as_py()
-        raise ValueError(
-            f"{path}: column {name!r} is missing in {column.null_count} of {len(column)} rows "
-            f"(the first is row {first + 1}): leave these rows out."
-        )
+    refuse_infinite(rows, X)
+    known = roles.censoring_time
+    return TrainingTable(
+        X=X,
+        y=read_target_columns(rows, roles.target),
+        weight=None if roles.weight is None else read_numbers(rows, roles.weight),
+        groups=None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy(),
+        has_nameless=any(name in NAMELESS for name in table.column_names),
+        censoring_time=None if known is None else read_numbers(rows, known),
+    )

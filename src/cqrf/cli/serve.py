@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import uvicorn
 
 from cqrf import CensoredQuantileForest
 from cqrf._input.features import feature_names
-from cqrf.cli.console import print_message
-from cqrf.cli.roles import GivenRoles, Roles, read_ids, read_target_columns
+from cqrf.cli.console import count, print_message
+from cqrf.cli.notation import Notation
+from cqrf.cli.roles import GivenRoles, Roles, read_ids
 from cqrf.cli.tables import as_known, name_labels, name_source, read_whole
+from cqrf.cli.target_columns import Rows, read_target_columns, take_valid
 from cqrf.serve.app import make_app
 from cqrf.serve.data_rows import DataRows, read_data_rows
 from cqrf.serve.model_view import ModelView, make_view
@@ -36,6 +37,8 @@ class ServeTask(NamedTuple):
         Table of rows to start from.
     hosts : sequence of str
         More names that requests may use for this machine.
+    strict : bool
+        Whether levels that training did not have are refused.
     opens : bool
         Whether to open the page in a browser.
     """
@@ -48,6 +51,7 @@ class ServeTask(NamedTuple):
     port: int
     hosts: Sequence[str]
     limits: Limits
+    strict: bool
     n_jobs: int
     opens: bool
 
@@ -65,6 +69,7 @@ def serve_file(task: ServeTask) -> None:
             limits=task.limits,
             hosts=[*task.hosts, task.host, *([socket.gethostname()] if is_public else [])],
             any_address=is_public,
+            strict=task.strict,
             n_jobs=task.n_jobs,
         )
         if is_public:
@@ -86,38 +91,36 @@ def load_rows(forest: CensoredQuantileForest, task: ServeTask) -> DataRows:
     """The rows of a file, and whether they are the training rows."""
     path = str(task.path)
     names, columns = feature_names(forest), forest.model_.columns
-    table = read_whole(path, (*name_labels(names, columns), task.id_column))
-    X = as_known(table, names, columns, path)
+    notation = Notation.from_notes(forest.notes_, task.given.encoding)
+    table = read_whole(path, (*name_labels(names, columns), task.id_column), notation).table
+    X = as_known(table, names, columns, path, notation)
     labels = [str(row) for row in range(1, table.num_rows + 1)]
     if task.id_column is not None:
-        ids = read_ids(table, task.id_column, path)
+        ids = read_ids(Rows(table, path, notation), task.id_column)
         labels = [row if label is None else label for row, label in zip(labels, ids, strict=True)]
-    y = read_outcomes(forest, table, task.given, path)
-    rows = read_data_rows(forest, X, y, labels, name_source(path))
+    y = read_outcomes(forest, Rows(table, path, notation), task.given)
+    rows = read_data_rows(forest, X, y, labels, name_source(path), task.id_column)
     use = (
         "the training table, so the neighbours of a subject are shown"
         if rows.training is not None
         else "to start from; not the training table, so neighbours are not shown"
     )
-    print_message(f"Rows    {path}: {table.num_rows:,} rows, {use}")
+    print_message(f"Rows    {path}: {count(table.num_rows, 'row')}, {use}")
     return rows
 
 
-def read_outcomes(
-    forest: CensoredQuantileForest, table: pa.Table, given: GivenRoles, path: str
-) -> Any:
+def read_outcomes(forest: CensoredQuantileForest, rows: Rows, given: GivenRoles) -> Any:
     """Times and events of the rows; None if the file does not have them all."""
     if not (given.time or forest.notes_.get("time")):
         return None
-    roles = Roles.from_notes(forest.notes_, given)
-    if any(given):
-        return read_target_columns(table, roles, path)
-    names = [name for name in (roles.time, roles.event, roles.entry) if name]
-    if any(name not in table.column_names for name in names):
-        return None
-    if any(table.column(name).null_count for name in names[:2]):
-        return None
-    return read_target_columns(table, roles, path)
+    roles = Roles.from_notes(forest.notes_, given).target
+    if not any((given.time, given.event, given.event_value, given.entry)):
+        names = [name for name in (roles.time, roles.event, roles.entry) if name]
+        if any(name not in rows.table.column_names for name in names):
+            return None
+        if any(rows.table.column(name).null_count for name in names[:2]):
+            return None
+    return read_target_columns(take_valid(rows, roles)[0], roles)
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

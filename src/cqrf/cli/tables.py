@@ -1,49 +1,67 @@
-"""Tables from files: CSV and TSV (also gzipped), Parquet, Feather; whole or in pieces.
+"""Tables from files, whole or in pieces.
 
-Text files have no types. A column is numbers if every value is a number, or true or false; else
-dates; else text. Columns that are known to hold labels stay text, and ``predict`` reads each
-column as the model has it. If the delimiter is a semicolon, a number may have a decimal comma.
-Parquet and Feather files keep their types.
+CSV and TSV (also gzipped), JSON lines, Excel workbooks, Parquet, Feather. Text files have no types:
+:mod:`cqrf.cli.notation` says how their columns are read. Columns that are known to hold labels stay
+text, and ``predict`` reads each column as the model has it. In files with types, only texts that
+are written dates or numbers are converted.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
-import sys
 import zlib
-from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
-from cqrf._input.features import CATEGORY, DATE, NUMBER, Columns
+from cqrf._input.columns import CATEGORY, DATE, MAX_LEVELS, NUMBER, Columns
+from cqrf._input.written_values import describe_written
+from cqrf._runtime.arguments import name_row
+from cqrf.cli.cells import PIECE_ROWS, find_json_line, read_json_lines, read_workbook
+from cqrf.cli.notation import (
+    Found,
+    Notation,
+    describe_found,
+    describe_no_date,
+    describe_no_number,
+    infer,
+    read_dates,
+    read_plain,
+    read_written,
+)
+from cqrf.cli.text_files import (
+    STDIN,
+    WITH_COMMAS,
+    check_names,
+    find_line,
+    list_names,
+    read_csv,
+)
 
-STDIN = "-"
-NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A")
-TRUTHS = {"true": 1.0, "false": 0.0}
 DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
-# Schema metadata of a table whose numbers may have a decimal comma.
-WITH_COMMAS = {b"decimal": b","}
-NUMBER_WITH_COMMA = r"^([+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?)$"
+JSON_LINES = (".jsonl", ".ndjson")
+WORKBOOKS = (".xlsx", ".xlsm")
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
-PIECE_BYTES = 1 << 20  # of text that is read at once
-FIELD_BYTES = 100  # per value, for rows that are longer than a piece
-PIECE_ROWS = 20_000
+
+
+class WholeTable(NamedTuple):
+    """All rows of a file, the notation they were read with, and notes about it."""
+
+    table: pa.Table
+    notation: Notation
+    messages: list[str]
 
 
 def describe_formats() -> str:
-    """Suffixes that a file may have."""
-    return ", ".join((*DELIMITERS, *PARQUET, *FEATHER))
+    """Suffixes that a file to read may have."""
+    return ", ".join((*DELIMITERS, *JSON_LINES, *WORKBOOKS, *PARQUET, *FEATHER))
 
 
 def name_source(path: str) -> str:
@@ -58,28 +76,54 @@ def suffix_of(path: str) -> str:
 
 
 def is_text(path: str) -> bool:
-    """Whether a file is a text file, whose types have to be inferred."""
+    """Whether a file is a text file without types."""
     return path == STDIN or suffix_of(path) in DELIMITERS
 
 
-def read_whole(path: str, labels: Collection[str | None] = ()) -> pa.Table:
-    """All rows of a file; types of a text file are inferred, but columns of labels stay text."""
-    table = pa.concat_tables(_raw_pieces(path))
-    if is_text(path):
-        commas = has_commas(table)
-        columns = {
-            name: column if name in labels else _infer(column, commas)
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-        table = pa.table(columns).replace_schema_metadata(table.schema.metadata)
+def name_place(path: str, row: int, notation: Notation) -> str:
+    """Where a row is in its file, for messages."""
+    suffix = suffix_of(path)
+    if path != STDIN and is_text(path):
+        return f"line {find_line(path, row, DELIMITERS[suffix], notation)}"
+    if suffix in JSON_LINES:
+        return f"line {find_json_line(path, row, notation)}"
+    without = ", without empty rows" if suffix in WORKBOOKS else ""
+    return f"{name_row(row)}{without}"
+
+
+def read_whole(
+    path: str, labels: Collection[str | None] = (), notation: Notation | None = None
+) -> WholeTable:
+    """All rows of a file. Text is read as what it stands for, but columns of labels stay text."""
+    notation = notation or Notation()
+    table = _join_pieces(list(read_pieces(path, notation)))
     if table.num_rows == 0:
         raise ValueError(f"{path} has no rows.")
-    return table
+    plain, commas = is_text(path) or suffix_of(path) in WORKBOOKS, has_commas(table)
+    found = {
+        name: _read_text(column, name, path, notation, commas, plain)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if is_string(column) and name not in labels
+    }
+    for name, each in found.items():
+        table = table.set_column(table.column_names.index(name), name, each.column)
+    orders = {name: each.order for name, each in found.items() if each.order}
+    decimals = {name: each.decimal for name, each in found.items() if each.decimal}
+    inferred = {name: each for name, each in found.items() if name not in notation.dates}
+    return WholeTable(
+        table,
+        notation._replace(
+            dates={name: order for name, order in orders.items() if order != "iso"},
+            numbers=decimals,
+        ),
+        [*describe_found(inferred), *_describe_text(inferred, path)],
+    )
 
 
-def read_pieces(path: str) -> Generator[pa.Table, None, None]:
+def read_pieces(path: str, notation: Notation) -> Generator[pa.Table, None, None]:
     """The rows of a file, some thousand at a time; columns of a text file stay text."""
-    return _raw_pieces(path)
+    for piece in _raw_pieces(path, notation):
+        yield _without_missing(piece, notation)
 
 
 def name_labels(names: list[str], columns: Columns) -> list[str]:
@@ -87,7 +131,9 @@ def name_labels(names: list[str], columns: Columns) -> list[str]:
     return [name for name, kind in zip(names, columns.kinds, strict=True) if kind == CATEGORY]
 
 
-def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> pa.Table:
+def as_known(
+    table: pa.Table, names: list[str], columns: Columns, path: str, notation: Notation
+) -> pa.Table:
     """The columns of a model, in its order, with the types that the model has."""
     there = set(table.column_names)
     missing = [name for name in names if name not in there]
@@ -101,17 +147,17 @@ def as_known(table: pa.Table, names: list[str], columns: Columns, path: str) -> 
         column = table.column(name)
         if kind == CATEGORY:
             column = _as_labels(column, levels or ())
-        elif is_string(column) and kind in (NUMBER, DATE):
-            values = _as_numbers(commas, column) if kind == NUMBER else _as_dates(column)
-            if values is None:
-                is_number = kind == NUMBER
-                problem = (
-                    describe_no_number(column, commas) if is_number else describe_no_date(column)
-                )
-                raise ValueError(f"{path}: column {name!r} {problem}.")
-            column = values
+        elif is_string(column) and kind == NUMBER:
+            column = _as_numbers(column, name, path, notation, commas)
+        elif is_string(column) and kind == DATE:
+            column = _as_dates(column, name, path, notation)
         read[name] = column
     return pa.table(read)
+
+
+def has_commas(table: pa.Table) -> bool:
+    """Whether numbers may have a decimal comma."""
+    return bool(table.schema.metadata == WITH_COMMAS)
 
 
 def is_string(column: pa.ChunkedArray) -> bool:
@@ -154,167 +200,139 @@ def _as_labels(column: pa.ChunkedArray, levels: Collection[str]) -> pa.ChunkedAr
     return pc.if_else(known, written, as_text(column).combine_chunks())
 
 
-def _raw_pieces(path: str) -> Generator[pa.Table, None, None]:
+def _raw_pieces(path: str, notation: Notation) -> Generator[pa.Table, None, None]:
     suffix = suffix_of(path)
     with _naming_the_file(path):
         if is_text(path):
-            yield from _pieces_of_text(path, DELIMITERS.get(suffix))
+            yield from read_csv(path, DELIMITERS.get(suffix), notation)
+        elif suffix in JSON_LINES:
+            yield from read_json_lines(path, notation)
+        elif suffix in WORKBOOKS:
+            yield read_workbook(path)
         elif suffix in PARQUET:
             with pyarrow.parquet.ParquetFile(path) as file:
-                _check_names(file.schema_arrow.names, path)
+                check_names(file.schema_arrow.names, path)
                 for batch in file.iter_batches(PIECE_ROWS):
-                    yield _without_nan(pa.Table.from_batches([batch]))
+                    yield pa.Table.from_batches([batch])
                 if file.metadata.num_rows == 0:
                     yield file.schema_arrow.empty_table()
         elif suffix in FEATHER:
             with pa.OSFile(path) as source, pa.ipc.open_file(source) as reader:
-                _check_names(reader.schema.names, path)
+                check_names(reader.schema.names, path)
                 for i in range(reader.num_record_batches):
-                    yield _without_nan(pa.Table.from_batches([reader.get_batch(i)]))
+                    yield pa.Table.from_batches([reader.get_batch(i)])
                 if reader.num_record_batches == 0:
                     yield reader.schema.empty_table()
         else:
+            old = " Save an .xls file as .xlsx." if suffix == ".xls" else ""
             raise ValueError(
                 f"{path}: unknown kind of file {suffix!r}; the name must end in one of "
-                f"{describe_formats()}, or be - for CSV on standard input."
+                f"{describe_formats()}, or be - for CSV on standard input.{old}"
             )
 
 
-def _without_nan(table: pa.Table) -> pa.Table:
-    """Make NaN missing, as every other writer of files has it."""
+def _join_pieces(pieces: list[pa.Table]) -> pa.Table:
+    """One table; a column that is numbers in one piece and text in another is text."""
+    if not pieces:
+        return pa.table({})
+    names = list(dict.fromkeys(name for piece in pieces for name in piece.column_names))
+    mixed = [
+        name
+        for name in names
+        if len({p.schema.field(name).type for p in pieces if name in p.column_names}) > 1
+    ]
+    for name in mixed:
+        pieces = [
+            piece.set_column(piece.column_names.index(name), name, as_text(piece.column(name)))
+            if name in piece.column_names
+            else piece
+            for piece in pieces
+        ]
+    return pa.concat_tables(pieces, promote_options="default")
+
+
+def _without_missing(table: pa.Table, notation: Notation) -> pa.Table:
+    """Make NaN missing, and what the user says is missing."""
+    texts = pa.array(notation.na or (), pa.string())
+    numbers = pa.array(notation.missing_numbers, pa.float64())
     for at, column in enumerate(table.columns):
-        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-            column = pc.if_else(pc.is_nan(column), None, column)
+        gone = None
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            floats = column.cast(pa.float64(), safe=False)
+            gone = pc.or_(pc.is_nan(floats), pc.is_in(floats, numbers))
+        elif is_string(column) and len(texts):
+            gone = pc.is_in(pc.utf8_trim_whitespace(column.cast(pa.string())), texts)
+        if gone is not None and pc.any(gone).as_py():
+            column = pc.if_else(pc.fill_null(gone, False), None, column)
             table = table.set_column(at, table.field(at), column)
     return table
 
 
-def _pieces_of_text(path: str, delimiter: str | None) -> Iterator[pa.Table]:
-    with _open_text(path) as file:
-        heading = file.readline().removeprefix(codecs.BOM_UTF8).decode("utf-8").rstrip("\r\n")
-        if not heading.strip():
-            raise ValueError(f"{path} is empty: its first line must name the columns.")
-        if "\r" in heading:
-            raise ValueError(f"{path} ends its lines with CR alone: save it with LF or CRLF.")
-        delimiter = delimiter or _guess_delimiter(heading)
-        names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
-        _check_names(names, path)
-        types = {name: pa.string() for name in names}
-        noted = WITH_COMMAS if delimiter == ";" else None
-        yield pa.schema(types.items(), noted).empty_table()
-        try:
-            reader = pyarrow.csv.open_csv(
-                file,
-                pyarrow.csv.ReadOptions(
-                    block_size=max(PIECE_BYTES, FIELD_BYTES * len(names)),
-                    use_threads=False,
-                    column_names=names,
-                ),
-                pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                pyarrow.csv.ConvertOptions(
-                    null_values=NULLS,
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                    column_types=types,
-                ),
+def _read_text(
+    column: pa.ChunkedArray, name: str, path: str, notation: Notation, commas: bool, plain: bool
+) -> Found:
+    """A column of text, as the notation says or as it can be inferred."""
+    if name in notation.dates:
+        order = notation.dates[name] or infer(column, notation, commas, plain).order
+        if order is None:
+            raise ValueError(
+                f"{path}: the order of day and month in column {name!r} cannot be told from its "
+                f"values: give --dates {name}=dmy or --dates {name}=mdy."
             )
-        except pa.ArrowInvalid as error:
-            if "Empty CSV" in str(error):
-                return
-            raise
-        with reader:  # close it even if it is not read to the end: it has threads
-            for batch in reader:
-                yield pa.Table.from_batches([batch]).replace_schema_metadata(noted)
+        return Found(_as_dates(column, name, path, notation, order), order=order)
+    return infer(column, notation, commas, plain)
 
 
-def _open_text(path: str) -> Any:
-    if path == STDIN:
-        return nullcontext(sys.stdin.buffer)
-    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
+def _as_numbers(
+    column: pa.ChunkedArray, name: str, path: str, notation: Notation, commas: bool
+) -> pa.ChunkedArray:
+    values = read_plain(column, notation, commas)
+    if values is None and name in notation.numbers:
+        values = read_written(column, notation.numbers[name], notation)
+    if values is None:
+        problem = describe_no_number(column, notation, commas)
+        raise ValueError(f"{path}: column {name!r} {problem}.")
+    return values
 
 
-def _guess_delimiter(heading: str) -> str:
-    return max(",;\t|", key=heading.count)
+def _as_dates(
+    column: pa.ChunkedArray, name: str, path: str, notation: Notation, order: str | None = None
+) -> pa.ChunkedArray:
+    order = order or notation.dates.get(name, "iso")
+    values = read_dates(column, order, notation)
+    if values is None:
+        values = read_dates(column, "iso", notation)
+    if values is None:
+        problem = describe_no_date(column, order, notation)
+        raise ValueError(f"{path}: column {name!r} {problem}.")
+    return values
 
 
-def _check_names(names: list[str], path: str) -> None:
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if "" in twice:
-        raise ValueError(f"{path} has {names.count('')} columns without a name: name them.")
-    if twice:
-        raise ValueError(f"{path} has more than one column of the name {list_names(twice)}.")
-
-
-def has_commas(table: pa.Table) -> bool:
-    """Whether numbers may have a decimal comma."""
-    return bool(table.schema.metadata == WITH_COMMAS)
-
-
-def _infer(column: pa.ChunkedArray, commas: bool) -> pa.ChunkedArray:
-    """A column of text as numbers or dates, if all of its values are."""
-    for read in (partial(_as_numbers, commas), _as_dates):
-        values = read(column)
-        if values is not None:
-            return values
-    return column
-
-
-def _as_numbers(commas: bool, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Numbers, 1 and 0 for true and false; None if some value is neither.
-
-    Also None if some numbers have a decimal point and some a comma: one of them may separate
-    thousands.
-    """
-    trimmed = _trim(column)
-    if commas and pc.any(pc.match_substring_regex(trimmed, NUMBER_WITH_COMMA)).as_py():
-        if pc.any(pc.match_substring(trimmed, ".")).as_py():
-            return None
-        trimmed = pc.replace_substring_regex(trimmed, NUMBER_WITH_COMMA, r"\1.\2")
-    try:
-        return trimmed.cast(pa.float64())
-    except pa.ArrowInvalid:
-        lowered = pc.utf8_lower(trimmed)
-        is_truth = pc.is_in(lowered, pa.array(TRUTHS))
-        if not pc.all(pc.or_(is_truth, pc.is_null(trimmed))).as_py():
-            return None
-        return pc.equal(lowered, "true").cast(pa.float64())
-
-
-def _trim(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values without the space around them, None where they then are a word for missing."""
-    trimmed = pc.utf8_trim_whitespace(column)
-    return pc.if_else(pc.is_in(trimmed, pa.array(NULLS)), None, trimmed)
-
-
-def _as_dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    try:
-        return _trim(column).cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:
-        return None
-
-
-def describe_no_number(column: pa.ChunkedArray, commas: bool) -> str:
-    """Why a column of text does not hold numbers."""
-    shown = _first_refused(column, partial(_as_numbers, commas))
-    if shown is not None:
-        return f"holds {shown}, which is not a number"
-    if commas and pc.any(pc.match_substring(column, ",")).as_py():
-        return "has decimal points in some numbers and commas in others"
-    return "mixes numbers with true and false"
-
-
-def describe_no_date(column: pa.ChunkedArray) -> str:
-    """Why a column of text does not hold dates."""
-    return f"holds {_first_refused(column, _as_dates)}, which is not a date"
-
-
-def _first_refused(
-    column: pa.ChunkedArray, read: Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
-) -> str | None:
-    for value in column.to_pylist():
-        if read(pa.chunked_array([[value]], pa.string())) is None:
-            return repr(value)
-    return None
+def _describe_text(found: dict[str, Found], path: str) -> list[str]:
+    """What to do about columns that stay text but look like dates or numbers."""
+    messages = []
+    for name, each in found.items():
+        if not is_string(each.column):
+            continue
+        levels = pc.unique(each.column.drop_null()).to_pylist()
+        written = describe_written(levels)
+        if each.is_ambiguous:
+            are_dates = read_dates(each.column, "dmy", Notation()) is not None
+            what = (
+                "dates, day or month first" if are_dates else "numbers with thousands or decimals"
+            )
+            way_out = f"--dates {name}=dmy or {name}=mdy" if are_dates else "--decimal . or ,"
+        elif written:
+            what, way_out = written, "write dates as 2024-12-31, numbers as 1234.5"
+        else:
+            continue
+        if len(levels) > MAX_LEVELS:
+            raise ValueError(
+                f"{path}: column {name!r} looks like {what}, but cannot be read: {way_out}, or "
+                f"leave it out with --ignore {name}."
+            )
+        messages.append(f"Note    {name} stays text, but looks like {what}: {way_out}")
+    return messages
 
 
 @contextmanager
@@ -322,17 +340,9 @@ def _naming_the_file(path: str) -> Iterator[None]:
     """Turn errors of the readers into one line that names the file."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8: {error}.") from None
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error, csv.Error) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"{path} cannot be read: {lines[0]}") from None
-
-
-def list_names(names: list[str]) -> str:
-    """The first names, quoted."""
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
 
 
 def _count(names: list[str], noun: str) -> str:

@@ -1,0 +1,249 @@
+"""What ``cqrf predict`` writes: columns of predictions, from one pass over the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf import CensoredQuantileForest
+from cqrf._input.features import read_features
+from cqrf._model.predict import (
+    KnownTimes,
+    MaxLevel,
+    QuantileIntervals,
+    Quantiles,
+    Reader,
+    RestrictedMean,
+    SurvivalAt,
+    SurvivalErrors,
+    read_weights,
+)
+from cqrf._model.queries import Queries, encode_queries
+from cqrf._model.settings import read_solver
+from cqrf._runtime.arguments import exactly, read_choice
+from cqrf._survival.little_bags import confidence_width, survival_interval
+from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
+from cqrf._survival.step_curves import BEYOND
+from cqrf.cli.models import LoadedModel
+from cqrf.conformal import ConformalForest
+
+ENDS = ("lower", "upper")
+
+
+class Outputs(NamedTuple):
+    """What to predict for every row."""
+
+    quantiles: list[float] | None = None
+    """None: the default of the model."""
+    survival: Sequence[float] = ()
+    interval: float | None = None
+    mean: bool = False
+    horizon: float | None = None
+    max_quantile: bool = False
+    lower_bound: float | None = None
+    confidence: float | None = None
+    unidentified: str = "inf"
+    beyond: str = "nan"
+
+    def check(self) -> None:
+        """Raise unless something is to be predicted, and every option has what it goes with."""
+        values = (self.quantiles, self.survival, self.interval, self.mean, self.max_quantile)
+        if not any(values) and self.lower_bound is None:
+            raise ValueError(
+                "nothing to predict: give --quantiles, --survival, --interval or --mean"
+            )
+        if self.confidence is not None and not (self.quantiles or self.survival):
+            raise ValueError("--confidence is that of --quantiles or --survival: give one of them.")
+        if self.horizon is not None and not self.mean:
+            raise ValueError("--horizon is that of --mean: give both.")
+        read_choice("--unidentified", self.unidentified, UNIDENTIFIED)
+        read_choice("--beyond", self.beyond, BEYOND)
+
+
+class Predicted(NamedTuple):
+    """Columns of predictions, and where the data did not reach.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+        One value per row.
+    n_unidentified : int
+        Quantiles that are not identifiable.
+    n_unknown : int
+        Survival probabilities and means beyond the end of their curves.
+    known : ndarray of shape (n, 2)
+        First and last time at which the curves of rows with such values are known.
+    n_survived : int
+        Rows that have already survived longer than is known.
+    """
+
+    columns: dict[str, NDArray[np.float64]]
+    n_unidentified: int = 0
+    n_unknown: int = 0
+    known: NDArray[np.float64] = np.empty((0, 2))
+    n_survived: int = 0
+
+
+def resolve(outputs: Outputs, conformal: ConformalForest | None) -> Outputs:
+    """The outputs with the defaults of a model: its bounds if it has them, else the median."""
+    if outputs.quantiles is not None:
+        return outputs
+    if conformal is None:
+        return outputs._replace(quantiles=[0.5])
+    others = (outputs.survival, outputs.interval, outputs.mean, outputs.max_quantile)
+    if any(others) or outputs.lower_bound is not None:
+        return outputs._replace(quantiles=[])
+    return outputs._replace(quantiles=[], lower_bound=conformal.coverage_)
+
+
+def check_model(loaded: LoadedModel, outputs: Outputs, model: str, given: Any) -> None:
+    """Raise if this model file cannot give what is asked for."""
+    forest, conformal = loaded
+    if conformal is None and outputs.lower_bound is not None:
+        raise ValueError(
+            f"--lower-bound needs a conformal model, which {model} is not: make one with cqrf "
+            "conformal."
+        )
+    if conformal is not None:
+        for option in ("lower_bound", "interval"):
+            asked = getattr(outputs, option)
+            name = "--" + option.replace("_", "-")
+            if asked is not None and not np.isclose(asked, conformal.coverage_):
+                raise ValueError(
+                    f"{name} {exactly(asked)}: {model} is calibrated for a coverage of "
+                    f"{exactly(conformal.coverage_)}. Give that one, or make a model with cqrf "
+                    f"conformal --coverage {exactly(asked)}."
+                )
+            if asked is not None and given is not None:
+                raise ValueError(f"{name} and --given do not go together: bounds are of all of T.")
+    if outputs.confidence is None:
+        return
+    confidence_width(outputs.confidence)
+    if given is not None:
+        raise ValueError("--confidence and --given do not go together: there are no such errors.")
+    if forest.model_.sampling.bag_size == 1:
+        raise ValueError(
+            f"--confidence needs trees in bags, which {model} does not have: fit it with "
+            "--bag-size 2."
+        )
+
+
+def predict_bounds(conformal: ConformalForest, X: Any, outputs: Outputs) -> dict[str, Any]:
+    """Columns of the bounds and intervals of a conformal model."""
+    columns: dict[str, Any] = {}
+    if outputs.interval is not None:
+        names = [f"{end}{exactly(outputs.interval)}" for end in ENDS]
+        columns |= dict(zip(names, conformal.predict_interval(X).T, strict=True))
+    if outputs.lower_bound is not None:
+        columns[f"lower_bound{exactly(outputs.lower_bound)}"] = conformal.predict_lower(X)
+    return columns
+
+
+def predict_columns(
+    forest: CensoredQuantileForest,
+    X: Any,
+    outputs: Outputs,
+    given: NDArray[np.float64] | float | None = None,
+) -> Predicted:
+    """One column for each predicted value."""
+    model = forest.model_
+    readers = make_readers(outputs, read_solver(forest, model.censoring), given is not None)
+    if not readers:
+        return Predicted({})
+    matrix, _ = read_features(forest, X, model.columns)
+    queries = encode_queries(model, matrix, forest.n_jobs, given)
+    found = read_weights(model, queries, list(readers.values()), forest.n_jobs)
+    read = dict(zip(readers, found, strict=True))
+    columns = {**_quantile_columns(read, outputs), **_survival_columns(read, outputs, model)}
+    columns |= {name: read[name] for name in ("mean", "max_quantile") if name in read}
+    infinite = np.isinf(read["quantiles"].values).sum() if "quantiles" in read else 0
+    if "known" not in read:
+        return Predicted(columns, int(infinite))
+    has_survived = _has_survived(read["known"], queries, outputs, model.follow_up)
+    values = [read[name].reshape(len(matrix), -1) for name in ("survival", "mean") if name in read]
+    unknown = np.isnan(np.hstack([*values, np.empty((len(matrix), 0))]))
+    unknown[has_survived] = False
+    return Predicted(
+        columns,
+        int(infinite),
+        int(unknown.sum()),
+        read["known"][unknown.any(axis=1)],
+        int(has_survived.sum()),
+    )
+
+
+def make_readers(
+    outputs: Outputs, solver: QuantileSolver, with_given: bool
+) -> dict[str, Reader[Any, Any]]:
+    """Readers of the weights by name; quantiles and the ends of the interval are one."""
+    ends = [] if outputs.interval is None else interval_levels(outputs.interval)
+    quantiles = outputs.quantiles or []
+    readers: dict[str, Reader[Any, Any]] = {}
+    if outputs.survival or outputs.mean or with_given:
+        readers["known"] = KnownTimes()
+    if quantiles or ends:
+        readers["quantiles"] = Quantiles(solver, read_levels([*quantiles, *ends])[0])
+    if outputs.survival:
+        readers["survival"] = SurvivalAt(outputs.survival, outputs.beyond)
+    if outputs.mean:
+        readers["mean"] = RestrictedMean(outputs.horizon, outputs.beyond)
+    if outputs.max_quantile:
+        readers["max_quantile"] = MaxLevel(solver)
+    if outputs.confidence is not None:
+        width = confidence_width(outputs.confidence)
+        if quantiles:
+            readers["ends"] = QuantileIntervals(solver, read_levels(quantiles)[0], width)
+        if outputs.survival:
+            readers["errors"] = SurvivalErrors(outputs.survival)
+    return readers
+
+
+def _quantile_columns(read: dict[str, Any], outputs: Outputs) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    if "quantiles" not in read:
+        return columns
+    quantiles = outputs.quantiles or []
+    values = read["quantiles"].fill(outputs.unidentified).T
+    for k, level in enumerate(quantiles):
+        columns[f"q{exactly(level)}"] = values[k]
+        if "ends" in read:
+            columns |= _end_columns(f"q{exactly(level)}", read["ends"][:, k].T, outputs)
+    if outputs.interval is not None:
+        names = [f"{end}{exactly(outputs.interval)}" for end in ENDS]
+        columns |= dict(zip(names, values[len(quantiles) :], strict=True))
+    return columns
+
+
+def _survival_columns(read: dict[str, Any], outputs: Outputs, model: Any) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    if "survival" not in read:
+        return columns
+    survival, ends = read["survival"], None
+    if "errors" in read:
+        width = confidence_width(float(outputs.confidence or 0.0))
+        ends = survival_interval(survival, width * read["errors"], model.censoring)
+    for k, time in enumerate(outputs.survival):
+        name = f"survival{exactly(time)}"
+        columns[name] = survival[:, k]
+        if ends is not None:
+            columns |= _end_columns(name, [end[:, k] for end in ends], outputs)
+    return columns
+
+
+def _end_columns(name: str, ends: Any, outputs: Outputs) -> dict[str, Any]:
+    """Lower and upper end of the confidence interval of a column."""
+    confidence = exactly(float(outputs.confidence or 0.0))
+    return {f"{name}_{end}{confidence}": column for end, column in zip(ENDS, ends, strict=True)}
+
+
+def _has_survived(
+    known: NDArray[np.float64], queries: Queries, outputs: Outputs, follow_up: float
+) -> NDArray[np.bool_]:
+    """Which rows have survived so long that nothing is known about the rest."""
+    if queries.given is None:
+        return np.full(len(known), False)
+    without_mean = outputs.mean and outputs.horizon is None
+    return np.isneginf(known[:, 1]) | (without_mean & (queries.given >= follow_up))

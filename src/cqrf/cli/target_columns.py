@@ -1,0 +1,231 @@
+"""Columns of time, event and entry: the target of a table, and the rows that have none."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cqrf._input.target import censored
+from cqrf.cli.console import count
+from cqrf.cli.notation import Notation, describe_no_number, read_plain, readable, trim
+from cqrf.cli.tables import as_text, has_commas, is_string, name_place
+from cqrf.cli.text_files import list_names
+
+MAX_STATUSES = 20  # distinct values of an event column
+
+
+class TargetRoles(NamedTuple):
+    """Names of the columns of the target."""
+
+    time: str
+    event: str | None = None
+    event_value: str | None = None
+    entry: str | None = None
+    may_lack_events: bool = False
+    """Whether a table without any event is allowed: the event's value is from the model file."""
+
+
+class Rows(NamedTuple):
+    """A table that is to have a target in every row."""
+
+    table: pa.Table
+    path: str
+    notation: Notation
+    drops: bool | None = None
+    """Whether rows without a valid target are left out; None: the command has no such option."""
+    numbers: NDArray[np.intp] | None = None
+    """Rows of the file that these are; None: all of them."""
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The column of this name."""
+        if name not in self.table.column_names:
+            raise ValueError(
+                f"{self.path} has no column {name!r}; it has {list_names(self.table.column_names)}."
+            )
+        return self.table.column(name)
+
+    def place(self, row: int) -> str:
+        """Where a row is in the file, for messages."""
+        number = row if self.numbers is None else int(self.numbers[row])
+        return name_place(self.path, number, self.notation)
+
+
+class Invalid(NamedTuple):
+    """Rows that cannot be used, and why."""
+
+    rows: NDArray[np.bool_]
+    problem: str
+
+
+def take_valid(rows: Rows, roles: TargetRoles) -> tuple[Rows, str | None]:
+    """The rows with a valid target, and what was left out; an error unless that is wanted."""
+    found = [invalid for invalid in _find_invalid(rows, roles) if invalid.rows.any()]
+    if not found:
+        return rows, None
+    n = rows.table.num_rows
+    if not rows.drops:
+        raise ValueError(f"{rows.path}: {_describe(found[0], rows)}")
+    gone = np.logical_or.reduce([invalid.rows for invalid in found])
+    if gone.all():
+        raise ValueError(f"{rows.path}: no row has a valid time and event; {found[0].problem}.")
+    reasons = "; ".join(f"{invalid.problem} ({invalid.rows.sum()})" for invalid in found)
+    kept = rows._replace(table=rows.table.filter(pa.array(~gone)), numbers=np.flatnonzero(~gone))
+    are = "is" if gone.sum() == 1 else "are"
+    return kept, f"Note    {gone.sum()} of {count(n, 'row')} {are} left out: {reasons}"
+
+
+def read_target_columns(rows: Rows, roles: TargetRoles) -> NDArray[np.void]:
+    """The target of rows that are valid."""
+    time = _times(rows, roles.time).to_numpy()
+    event = np.ones(len(time), bool) if roles.event is None else _events(rows, roles)
+    entry = None
+    if roles.entry is not None:
+        entry = _times(rows, roles.entry).to_numpy()
+    return censored(time, event, entry)
+
+
+def read_numbers(rows: Rows, name: str) -> NDArray[np.float64]:
+    """A column of finite numbers without gaps."""
+    values = _times(rows, name).to_numpy()
+    found = _unreadable(rows, name, may_be_missing=False)
+    found.append(Invalid(np.isinf(values), f"column {name!r} is infinite"))
+    for invalid in found:
+        if invalid.rows.any():
+            # --drop-invalid is about times and events alone.
+            described = _describe(invalid, rows._replace(drops=None))
+            raise ValueError(f"{rows.path}: {described}")
+    return values
+
+
+def refuse_infinite(rows: Rows, X: pa.Table) -> None:
+    """Raise if a feature is infinite, with its place in the file."""
+    for name, column in zip(X.column_names, X.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            infinite = Invalid(_mask(pc.fill_null(pc.is_inf(column), False)), "")
+            if infinite.rows.any():
+                problem = infinite._replace(problem=f"column {name!r} is infinite")
+                raise ValueError(f"{rows.path}: {_describe(problem, rows._replace(drops=None))}")
+
+
+def _find_invalid(rows: Rows, roles: TargetRoles) -> list[Invalid]:
+    found = _unreadable(rows, roles.time, may_be_missing=False)
+    if roles.event is not None:
+        found += _unreadable_events(rows, roles)
+    time = _times(rows, roles.time).to_numpy()
+    found.append(Invalid(np.isinf(time), f"column {roles.time!r} is infinite"))
+    if roles.entry is not None:
+        found += _unreadable(rows, roles.entry, may_be_missing=True)
+        entry = _times(rows, roles.entry).to_numpy()
+        found.append(Invalid(entry >= time, f"column {roles.entry!r} is not before {roles.time!r}"))
+    return found
+
+
+def _unreadable(rows: Rows, name: str, may_be_missing: bool) -> list[Invalid]:
+    column = rows.column(name)
+    missing = column.is_null()
+    unreadable = None
+    if is_string(column):
+        missing = trim(column, rows.notation).is_null()
+        unreadable = pc.and_not(_times(rows, name).is_null(), missing)
+    found = [] if may_be_missing else [Invalid(_mask(missing), _is_missing(name))]
+    if unreadable is not None:
+        shown = column.filter(unreadable)[:1].to_pylist()
+        text = f"column {name!r} holds {', '.join(map(repr, shown))}, which is not a number"
+        found.append(Invalid(_mask(unreadable), text))
+    return found
+
+
+def _times(rows: Rows, name: str) -> pa.ChunkedArray:
+    """Numbers of a column, null where there is none; an error if there is no number at all."""
+    column = rows.column(name)
+    if not is_string(column):
+        try:
+            return column.cast(pa.float64())
+        except pa.ArrowException:
+            raise ValueError(
+                f"{rows.path}: column {name!r} is {_describe_type(column)}: it must hold numbers, "
+                "such as the days since the start."
+            ) from None
+    commas = has_commas(rows.table)
+    if (numbers := read_plain(column, rows.notation, commas)) is not None:
+        return numbers  # of a table whose other rows have been left out
+    values = readable(column, rows.notation, commas)
+    problem = describe_no_number(column, rows.notation, commas)
+    if not problem.startswith("holds") or values.null_count == len(values):
+        raise ValueError(f"{rows.path}: column {name!r} {problem}: it must hold numbers.")
+    return values
+
+
+def _unreadable_events(rows: Rows, roles: TargetRoles) -> list[Invalid]:
+    name = str(roles.event)
+    labels = as_text(rows.column(name))
+    found = [Invalid(_mask(labels.is_null()), _is_missing(name))]
+    if roles.event_value is None and rows.drops:
+        values = [value for value in pc.unique(labels).to_pylist() if value is not None]
+        words = [value for value in values if isinstance(canonical(value), str)]
+        if words and len(words) < len(values):
+            unknown = pc.is_in(labels, pa.array(words, pa.string()))
+            text = f"column {name!r} holds {words[0]!r}, which is not 0 or 1"
+            found.append(Invalid(_mask(unknown), text))
+    return found
+
+
+def _events(rows: Rows, roles: TargetRoles) -> NDArray[np.bool_]:
+    path, labels = rows.path, as_text(rows.column(str(roles.event)))
+    values = sorted(pc.unique(labels).to_pylist())
+    if roles.event_value is not None:
+        wanted = canonical(roles.event_value)
+        matching = [value for value in values if canonical(value) == wanted]
+        if not matching and not roles.may_lack_events:
+            raise ValueError(
+                f"{path}: column {roles.event!r} never has the value {roles.event_value!r}; it "
+                f"has {list_names(values)}."
+            )
+        return _mask(pc.is_in(labels, pa.array(matching, pa.string())))
+    if len(values) > MAX_STATUSES:
+        raise ValueError(
+            f"{path}: column {roles.event!r} has {len(values)} different values, such as "
+            f"{list_names(values[:3])}: it does not look like a status."
+        )
+    if not {canonical(value) for value in values} <= {0.0, 1.0}:
+        raise ValueError(
+            f"{path}: column {roles.event!r} has the values {list_names(values)}; say which one "
+            f"means an observed event, as in --event-value {values[-1]}."
+        )
+    return np.array([canonical(value) == 1.0 for value in labels.to_pylist()])
+
+
+def canonical(value: str) -> float | str:
+    """A key under which 2, 2.0 and '2' are equal, and true is 1."""
+    text = value.strip()
+    try:
+        return float({"true": "1", "false": "0"}.get(text.lower(), text))
+    except ValueError:
+        return text
+
+
+def _describe(invalid: Invalid, rows: Rows) -> str:
+    first = int(np.flatnonzero(invalid.rows)[0])
+    n = int(invalid.rows.sum())
+    counted = f"in {n} of {count(len(invalid.rows), 'row')} (the first is {rows.place(first)})"
+    if rows.numbers is not None:  # other rows have been left out, or are yet to be read
+        counted = f"in {count(n, 'row')} (the first is {rows.place(first)})"
+    option = "" if rows.drops is None else ", or give --drop-invalid"
+    comma = "," if ", " in invalid.problem else ""
+    return f"{invalid.problem}{comma} {counted}: leave these rows out{option}."
+
+
+def _is_missing(name: str) -> str:
+    return f"column {name!r} is missing"
+
+
+def _describe_type(column: pa.ChunkedArray) -> str:
+    return "dates" if pa.types.is_temporal(column.type) else str(column.type)
+
+
+def _mask(flags: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return flags.to_numpy().astype(bool)
