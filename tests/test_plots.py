@@ -8,6 +8,7 @@ import pytest
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.text import Text
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.calibration import assess_calibration
@@ -22,6 +23,7 @@ from cqrf.plots import (
     plot_quantile_fan,
     plot_survival,
 )
+from cqrf.plots.style import COLORS, TEXT_COLORS
 
 HOSTILE = "$x_1$ <b>"
 
@@ -115,7 +117,152 @@ def test_survival_plot_hatches_nothing_where_all_is_seen(data):
     ax = plot_survival(grow(data.X, seen), data.X[:2])
     assert not open_ends(ax)
     assert not ax.collections
-    assert ax.get_legend() is None
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["row 0", "row 1"]
+
+
+def test_curves_have_their_names_beside_them(data):
+    """Two groups far apart: each label is at its own curve, away from the other."""
+    X = np.repeat([0.0, 1.0], 100)[:, np.newaxis]
+    time = np.exp(3 * X[:, 0] + np.random.default_rng(0).normal(size=200) / 4)
+    forest = grow(X, time, min_samples_leaf=20)
+    ax = plot_survival(forest, X[[0, -1]], labels=["early", "late"])
+    curves = forest.predict_survival(X[[0, -1]])
+    assert [text.get_text() for text in ax.texts] == ["early", "late"]
+    for i, text in enumerate(ax.texts):
+        at, height = text.xy
+        own, other = curves[i](at), curves[1 - i](at)
+        assert height == own
+        assert abs(own - other) > 0.07
+
+
+def test_curves_without_room_have_their_names_in_the_margin(left):
+    """Three curves that are one, then six that cross: every label is written, none on another."""
+    X = np.repeat([0.0, 1.0], 100)[:, np.newaxis]
+    forest = grow(X, np.exp(X[:, 0] + np.random.default_rng(0).normal(size=200)))
+    many = make_aft(300, 3, censoring_rate=0.7, random_state=0)
+    crowded = grow(many.X, many.y)
+    for ax, names in (
+        (plot_survival(forest, X[:3], labels=["first", "second", "third"]), 3),
+        (plot_survival(crowded, many.X[:6], labels=[f"patient {i}" for i in range(6)]), 6),
+        (plot_survival(left[0], left[1][:6]), 6),
+    ):
+        ax.figure.canvas.draw()
+        renderer, frame = ax.figure.canvas.get_renderer(), ax.get_window_extent()
+        texts = [text.get_text() for text in ax.texts]
+        assert sorted(texts) == sorted(t.get_text() for t in ax.get_legend().get_texts()[:names])
+        boxes = [Text.get_window_extent(text, renderer) for text in ax.texts]
+        for i, box in enumerate(boxes):
+            assert frame.x0 <= box.x0
+            assert box.x1 <= frame.x1
+            assert not any(box.overlaps(other) for other in boxes[:i])
+
+
+def test_texts_can_be_read():
+    """Contrast with white of 4.5, as WCAG asks of text; the hue is that of the curve."""
+
+    def luminance(color):
+        parts = np.array(mpl.colors.to_rgb(color))
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    for color, text in zip(COLORS, TEXT_COLORS, strict=True):
+        assert 1.05 / (luminance(text) + 0.05) >= 4.5
+        hues = [mpl.colors.rgb_to_hsv(mpl.colors.to_rgb(each))[0] for each in (color, text)]
+        assert abs(hues[0] - hues[1]) < 0.03
+
+
+def test_many_rows_are_drawn_as_bands(fitted):
+    forest, X = fitted
+    ax = plot_survival(forest, X[:50], scale=2.0)
+    (median,) = step_lines(ax)
+    curves, ends = forest.predict_survival(X[:50]), []
+    for curve, censoring in zip(curves, forest.predict_censoring(X[:50]), strict=True):
+        is_open = curve.values[-1] > 1e-9
+        ends.append(max(curve.times[-1], censoring.times[-1]) if is_open else np.inf)
+    steps = [curve.times for curve in curves]
+    times = np.unique(np.concatenate([[0.0], *steps, np.array(ends)[np.isfinite(ends)]]))
+    highest = curves(times, beyond="extend")
+    lowest = np.where(times > np.array(ends)[:, np.newaxis], 0, highest)
+    expected = np.quantile(highest, 0.5, axis=0)
+    is_known = np.abs(expected - np.quantile(lowest, 0.5, axis=0)) < 1e-9
+    # Some curves end before the median does.
+    assert min(ends) < times[is_known][-1]
+    np.testing.assert_array_equal(2 * median.get_xdata(), times[is_known])
+    np.testing.assert_allclose(median.get_ydata(), expected[is_known], atol=1e-9)
+    (end,) = open_ends(ax)
+    assert end.get_xydata().tolist() == [median.get_xydata()[-1].tolist()]
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [
+        "80 % of the rows",
+        "half of the rows",
+        "median of 50 rows",
+        "known no further",
+    ]
+    outer, inner = ax.collections
+    assert outer.get_paths()[0].get_extents().y0 <= inner.get_paths()[0].get_extents().y0
+    with pytest.raises(ValueError, match="labels name the curves of up to 6 rows; X has 50"):
+        plot_survival(forest, X[:50], labels=["a"] * 50)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_bands_are_drawn_for_either_side_and_for_the_censoring_time(side, fitted, left):
+    forest, X = fitted if side == "right" else left
+    for draw in (plot_survival, plot_censoring):
+        ax = draw(forest, X[:30])
+        (median,) = step_lines(ax)
+        known = median.get_ydata()[~np.isnan(median.get_ydata())]
+        assert len(known) > 5
+        assert (np.diff(known) <= 0).all()
+        ax.figure.canvas.draw()
+
+
+def test_numbers_at_risk_are_effective_numbers_of_neighbours(fitted, data):
+    forest, X = fitted
+    ax = plot_survival(forest, X[:2], labels=["a", "b"], at_risk=True, scale=2.0)
+    ax.figure.canvas.draw()
+    counts = {}
+    for text in ax.texts:
+        if text.get_text().replace(",", "").isdigit():
+            counts.setdefault(text.xyann[1], {})[text.xy[0]] = int(text.get_text())
+    assert len(counts) == 2
+    weights = forest.weights(X[:2]).toarray()
+    for row, line in zip(weights, counts.values(), strict=True):
+        assert len(line) > 3
+        for tick, count in line.items():
+            at_risk = row[data.y["time"] >= 2 * tick].sum()
+            assert count == round(at_risk / (row**2).sum())
+        assert list(line.values()) == sorted(line.values(), reverse=True)
+    bare = plot_survival(forest, X[:2])
+    bare.figure.canvas.draw()
+    heights = [each.get_window_extent().height for each in (bare, ax)]
+    assert heights[1] > 0.85 * heights[0]  # the figure grows, the axes do not shrink
+    assert "effective neighbours at risk" in [text.get_text() for text in ax.texts]
+
+
+def test_numbers_at_risk_of_bands_are_training_rows(data):
+    y = censored(data.y["time"], data.y["event"], 0.4 * data.y["time"])
+    ax = plot_survival(grow(data.X, y), data.X[:20], at_risk=True)
+    title, *counts = [text for text in ax.texts if text.get_text()]
+    assert title.get_text() == "training rows at risk"
+    for text in counts:
+        tick = text.xy[0]
+        expected = np.sum((data.y["time"] >= tick) & (0.4 * data.y["time"] < tick))
+        assert int(text.get_text()) == expected
+
+
+def test_labels_have_the_unit_and_the_event(data):
+    forest = grow(data.X, data.y)
+    forest.time_unit, forest.event_name = "days", "death"
+    ax = plot_survival(forest, data.X[:2])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (days)", "probability without death")
+    assert plot_survival(forest, data.X[:2], scale=7).get_xlabel() == "time (days / 7)"
+    for ax in (
+        plot_quantile_fan(forest, data.X, 0),
+        plot_partial_dependence(forest, data.X, 0, n_rows=5),
+    ):
+        assert ax.get_ylabel() == "time (days)"
+    plain = plot_survival(grow(data.X, data.y), data.X[:2])
+    assert (plain.get_xlabel(), plain.get_ylabel()) == ("time", "survival probability")
 
 
 def test_survival_plot_under_left_censoring_hatches_the_low_levels(left):
@@ -166,27 +313,76 @@ def test_durations_are_drawn_in_days(data):
     assert ax.get_xlabel() == "stay (days)"
 
 
-def test_calibration_plot_shows_the_curve_its_band_and_the_diagonal(fitted):
-    forest, _ = fitted
-    calibration = assess_calibration(forest)
+@pytest.fixture(scope="module")
+def censored_much():
+    data = make_aft(300, 3, censoring_rate=0.7, random_state=0)
+    return grow(data.X, data.y)
+
+
+def test_calibration_plot_shows_the_curve_its_band_and_the_diagonal(censored_much):
+    calibration = assess_calibration(censored_much)
+    assert 0 < calibration.known_to < 0.9
     ax = plot_calibration(calibration)
-    diagonal, curve = ax.lines
+    diagonal, whole, judged, limit = ax.lines
     assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
-    np.testing.assert_array_equal(curve.get_ydata(), calibration.observed)
-    assert f"{calibration.distance:.3f}" in curve.get_label()
-    assert len(ax.collections) == 1
+    np.testing.assert_array_equal(whole.get_ydata(), calibration.observed)
+    known = calibration.levels <= calibration.known_to
+    np.testing.assert_array_equal(judged.get_ydata()[known], calibration.observed[known])
+    assert np.isnan(judged.get_ydata()[~known]).all()
+    assert whole.get_alpha() < 1
+    assert f"{calibration.distance:.3f}" in judged.get_label()
+    assert limit.get_xdata() == [calibration.known_to, calibration.known_to]
+    assert limit.get_label() == f"too few rows to judge above {calibration.known_to:.2f}"
+    full, pale = ax.collections
+    assert pale.get_alpha() < full.get_alpha() / 2
+    assert full.get_paths()[0].get_extents().x1 == calibration.known_to
+    assert pale.get_paths()[0].get_extents().x0 == calibration.known_to
+    ax.figure.canvas.draw()
+    legend, figure = ax.get_legend().get_window_extent(), ax.figure.bbox
+    assert legend.x0 >= figure.x0
+    assert legend.x1 <= figure.x1
 
 
-def test_quantile_fan_draws_one_line_a_level_on_the_axes_given(fitted):
+def curves_of(ax):
+    """Lines of quantiles, without the marks of the values in X."""
+    return [line for line in ax.lines if "quantile" in line.get_label()]
+
+
+def rug_of(ax):
+    marks = [line for line in ax.lines if line.get_marker() == "|"]
+    return marks[0].get_xdata() if marks else None
+
+
+def test_quantile_fan_is_the_partial_dependence(fitted):
     forest, X = fitted
     _, own = plt.subplots()
-    ax = plot_quantile_fan(forest, X, 0, quantiles=[0.1, 0.5], ax=own)
+    ax = plot_quantile_fan(forest, X, 0, quantiles=[0.9, 0.1, 0.5], scale=2.0, ax=own)
     assert ax is own
-    assert len({line.get_linestyle() for line in ax.lines}) == len(ax.lines) == 2
-    order = np.argsort(X[:, 0])
-    np.testing.assert_array_equal(
-        ax.lines[1].get_ydata(), forest.predict(X[order], 0.5, unidentified="nan")
-    )
+    found = partial_dependence(forest, X, 0, [0.1, 0.5, 0.9])
+    lines = curves_of(ax)
+    assert len({line.get_linestyle() for line in lines}) == len(lines) == 3
+    for k, line in enumerate(lines):
+        np.testing.assert_array_equal(line.get_xdata(), found.grid)
+        np.testing.assert_array_equal(line.get_ydata(), found.values[:, k] / 2)
+    assert len(ax.collections) == 1
+    np.testing.assert_array_equal(rug_of(ax), np.sort(X[:, 0]))
+
+
+def test_quantile_fan_of_a_row_moves_the_feature_of_that_row(fitted):
+    forest, X = fitted
+    ax = plot_quantile_fan(forest, X, 1, quantiles=[0.25, 0.5], row=7)
+    lines = curves_of(ax)
+    moved = np.tile(X[7], (len(lines[0].get_xdata()), 1))
+    moved[:, 1] = lines[0].get_xdata()
+    expected = forest.predict(moved, [0.25, 0.5], unidentified="nan")
+    np.testing.assert_array_equal(np.transpose([line.get_ydata() for line in lines]), expected)
+    own = [line for line in ax.lines if line.get_label() == "value of row 7"]
+    assert own[0].get_xdata() == [X[7, 1], X[7, 1]]
+    for row in (-1, 200, "first"):
+        with pytest.raises(
+            ValueError, match=r"row=.* must be the position of a row of X, 0 to 199"
+        ):
+            plot_quantile_fan(forest, X, 1, row=row)
 
 
 def test_quantile_fan_takes_frames_and_names(framed):
@@ -241,7 +437,7 @@ def test_partial_dependence_plot_has_gaps_where_time_is_hidden(fitted):
     grid = partial_dependence(forest, X, 1).grid
     alike = np.tile(X, (20, 1))
     alike[:, 1] = np.repeat(grid, 200)
-    seen = 1 - forest.predict_survival(alike, [1e9]).reshape(20, 200).mean(axis=1)
+    seen = 1 - forest.predict_survival(alike, [1e9], beyond="extend").reshape(20, 200).mean(axis=1)
     levels = [0.5, np.median(seen), 0.999]
     found = partial_dependence(forest, X, 1, levels)
     hidden = np.isnan(found.values)
@@ -250,10 +446,12 @@ def test_partial_dependence_plot_has_gaps_where_time_is_hidden(fitted):
     _, own = plt.subplots()
     ax = plot_partial_dependence(forest, X, 1, levels, own, scale=2.0)
     assert ax is own
-    for k, line in enumerate(ax.lines):
+    lines = curves_of(ax)
+    for k, line in enumerate(lines):
         np.testing.assert_array_equal(line.get_xdata(), found.grid)
         np.testing.assert_array_equal(line.get_ydata(), found.values[:, k] / 2)
-    assert len({line.get_linestyle() for line in ax.lines}) == 3
+    assert len({line.get_linestyle() for line in lines}) == 3
+    np.testing.assert_array_equal(rug_of(ax), np.sort(X[:, 1]))
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "0.5 quantile",
         f"{levels[1]:g} quantile, gaps not identified",
@@ -272,6 +470,24 @@ def test_partial_dependence_plot_of_a_category_has_a_mark_a_level(framed):
     for k, line in enumerate(ax.lines):
         np.testing.assert_array_equal(line.get_ydata(), found.values[:, k])
     assert drawn(plot_partial_dependence(forest, frame, HOSTILE).xaxis.label) == HOSTILE
+
+
+def test_a_column_of_two_values_is_drawn_as_two_points(data):
+    X = data.X.copy()
+    X[:, 1] = X[:, 1] > 1
+    forest = grow(X, data.y)
+    for ax in (plot_partial_dependence(forest, X, 1), plot_quantile_fan(forest, X, 1)):
+        assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "1"]
+        assert {line.get_linestyle() for line in curves_of(ax)} == {"None"}
+        assert rug_of(ax) is None
+
+
+def test_the_rug_of_many_rows_is_thinned(data):
+    X = np.tile(data.X, (10, 1))
+    ax = plot_partial_dependence(grow(data.X, data.y), X, 0, n_rows=10)
+    rug = rug_of(ax)
+    assert len(rug) == 500
+    assert (rug[0], rug[-1]) == (X[:, 0].min(), X[:, 0].max())
 
 
 def test_node_size_plot_shows_the_skill_of_each_size_and_of_the_forest(data):
