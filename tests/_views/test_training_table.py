@@ -5,7 +5,7 @@ import pytest
 
 from cqrf import CensoredQuantileForest
 from cqrf._input.target import read_target
-from cqrf._model.predict import encode_all
+from cqrf._model.queries import encode_all
 from cqrf._views.training_table import (
     count_training_rows,
     is_training_table,

@@ -1,5 +1,8 @@
 """The page in a browser: it opens without a complaint, answers keys and clicks, fits a phone."""
 
+import base64
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,7 +51,7 @@ def test_the_page_opens_at_a_quantile_that_most_rows_have(browser, tmp_path):
     y = censored(time, time < 0.4)
     forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
     hidden = np.isnan(forest.predict_oob([0.25, 0.5], unidentified="nan")).mean(axis=0)
-    assert hidden[0] < 0.5 < hidden[1]
+    assert hidden[0] < 0.25 < hidden[1]
     browser.open(write_report(forest, X, y, tmp_path / "report.html"))
     assert browser.run("document.getElementById('quantile').value") == "0.25"
     assert "25\u00a0%" in browser.run(
@@ -81,8 +84,9 @@ def test_the_quantile_changes_the_pictures(browser, page):
     )
     cells = "[...document.querySelectorAll('#table td:nth-child(4)')].map(c => c.textContent)"
     before, listed = browser.run(look), browser.run(cells)
-    assert browser.run("document.getElementById('quantile').value") == "0.5"
+    assert browser.run("document.getElementById('quantile').value") == "0.25"
     browser.run("document.getElementById('quantile').focus()")
+    browser.press("ArrowDown")
     browser.press("ArrowDown")
     assert browser.run("document.getElementById('quantile').value") == "0.75"
     assert all(one != two for one, two in zip(before, browser.run(look), strict=True))
@@ -116,9 +120,9 @@ def test_a_click_and_the_keys_show_the_curve_of_a_row(browser, page, forest, pbc
     assert browser.run(curve) != second
     assert browser.run("document.querySelectorAll('#table [aria-current]').length") == 1
     assert browser.run("document.querySelectorAll('#table tr[tabindex=\"0\"]').length") == 1
-    median = forest.predict_oob(0.5, unidentified="nan")[3]
+    quarter = forest.predict_oob(0.25, unidentified="nan")[3]
     shown = browser.run("document.querySelector('#quantiles [aria-current]').textContent")
-    assert shown == f"50\u00a0%: {median:,.0f}"
+    assert shown == f"25\u00a0%: {quarter:,.0f}"
     assert browser.complaints() == []
 
 
@@ -132,7 +136,7 @@ def test_the_list_sorts_and_filters(browser, page, pbc):
         times = sign * pbc.y["time"][browser.run(shown)]
         assert (np.diff(times) >= 0).all()
     assert browser.run("document.querySelectorAll('[aria-sort]').length") == 1
-    browser.run("document.getElementById('filter').focus()")
+    browser.run("document.getElementById('search').focus()")
     browser.call("Input.insertText", text="Censored")
     assert not pbc.y["event"][browser.run(shown)].any()
     assert browser.run("found.textContent") == "257 of 418 rows"
@@ -226,9 +230,82 @@ def test_a_row_whose_neighbours_are_all_censored_has_a_flat_curve(browser, tmp_p
         assert "V" not in drawn
 
 
-def test_it_can_be_printed(browser, page):
+def count_printed_pages(browser):
+    printed = base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"])
+    return len(re.findall(rb"/Type /Page\b", printed))
+
+
+def test_it_is_printed_on_four_pages_at_most(browser, page, tmp_path):
     browser.open(page)
-    assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 10_000
+    assert 1 < count_printed_pages(browser) <= 4
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.run("getComputedStyle(document.querySelector('.list')).display") == "none"
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(100, 80)), columns=[f"{'long ' * 8}{i}" for i in range(80)])
+    forest = CensoredQuantileForest(n_estimators=10, random_state=0).fit(X, np.exp(X.iloc[:, 0]))
+    wide = write_report(forest, X, np.exp(X.iloc[:, 0]), tmp_path / "wide.html", title="t " * 80)
+    browser.open(wide)
+    assert browser.run("document.querySelector('#more-columns').textContent").startswith("55 more")
+    assert count_printed_pages(browser) <= 4
+
+
+def test_a_wide_screen_has_two_columns(browser, page):
+    place = "(id => document.getElementById(id).getBoundingClientRect())"
+    browser.open(page, width=1500)
+    left, right, whole = (
+        browser.run(f"(b => [b.x, b.y, b.width])({place}('{name}'))")
+        for name in ("evaluation", "calibration", "rows")
+    )
+    assert right[0] > left[0] + left[2]
+    assert right[1] == left[1]
+    assert whole[2] > 1400
+    browser.open(page, width=1200)
+    assert browser.run(f"{place}('calibration').y > {place}('evaluation').bottom")
+
+
+def test_the_rows_at_risk_are_written_below_their_times(browser, page, pbc):
+    browser.open(page)
+    counts = browser.run(
+        "[...document.querySelectorAll('#marginal text.foot')].map(t => [t.getAttribute('x'),"
+        " t.textContent])"
+    )
+    labels = dict(
+        browser.run(
+            "[...document.querySelectorAll('#marginal text:not(.foot)')]"
+            ".map(t => [t.getAttribute('x'), t.textContent])"
+        )
+    )
+    assert len(counts) > 2
+    for x, count in counts:
+        time = float(labels[x].replace(",", ""))
+        assert int(count) == np.sum(pbc.y["time"] >= time)
+
+
+def test_the_search_reaches_every_id_and_ids_are_on_one_line(browser, forest, pbc, tmp_path):
+    ids = [f"PBC-2023-{i:05d}" for i in range(418)]
+    path = write_report(forest, pbc.X, pbc.y, tmp_path / "r.html", ids=ids, max_rows=20)
+    for width in (360, 1200):
+        browser.open(path, width=width)
+        listed = "[...document.querySelectorAll('#table tbody td:first-child')]"
+        assert browser.run(f"{listed}.length") == 20
+        assert browser.run("found.textContent") == "20 of 418 rows"
+        browser.run("document.getElementById('search').focus()")
+        browser.call("Input.insertText", text="pbc-2023-00101")
+        assert browser.run(f"{listed}.map(cell => cell.textContent)") == ["PBC-2023-00101"]
+        heights = browser.run(f"{listed}.map(cell => cell.getBoundingClientRect().height)")
+        assert max(heights) < 40
+        clipped = browser.run(f"{listed}.map(cell => cell.scrollWidth > cell.clientWidth)")
+        assert clipped == [False]
+    browser.click("#table tbody tr")
+    assert browser.run("chosen.textContent").startswith("PBC-2023-00101")
+    text = browser.run("document.querySelector('#curve').textContent")
+    assert "quantiles of this row, and no curve" in text
+    assert browser.run("document.querySelectorAll('#curve .line').length") == 0
+    assert browser.run("document.querySelectorAll('#curve .dot:not(.open)').length") > 0
+    browser.run("search.value = ''; search.dispatchEvent(new Event('input'))")
+    browser.click("#table th:nth-child(2) button")
+    assert browser.run("found.textContent") == "418 rows"
+    assert browser.complaints() == []
 
 
 def test_the_charts_are_painted(browser, page, tmp_path):

@@ -19,6 +19,7 @@ from cqrf.inspection import partial_dependence
 from cqrf.metrics import censored_quantile_loss, concordance_index, crps, integrated_brier_score
 from cqrf.report.content import build_content, choose_level
 from cqrf.report.data import histogram_edges
+from cqrf.report.evaluation import describe_skill
 from cqrf.report.predictions import space_rows
 from cqrf.report.rows import MAX_STEPS, SURVIVAL_UNIT
 
@@ -28,8 +29,10 @@ LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIV
 def build(forest, X, y, **options):
     """Content, checked to be plain JSON without a word that a reader should not see."""
     content = build_content(forest, X, y, title="t", **options)
-    text = json.dumps(content, allow_nan=False)
-    assert json.loads(text) == content
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    shown = {name: part for name, part in content.items() if name != "about"}
+    shown["about"] = content["about"]["items"]  # settings are shown as they are, such as inf
+    text = json.dumps(shown)
     assert not re.search(r"\b([Nn]a[Nn]|[Ii]nf|[Ii]nfinity|undefined|None)\b", text)
     return content
 
@@ -78,7 +81,7 @@ def test_rows_are_the_out_of_bag_predictions(content, forest, pbc):
 
 
 def test_scores_are_those_of_the_metrics_out_of_bag(scores, forest, pbc):
-    y, levels = pbc.y, (0.25, 0.5, 0.75)
+    y, levels = pbc.y, (0.15, 0.3, 0.45)
     predicted, curves = (
         forest.predict_oob(levels, unidentified="clip"),
         forest.predict_survival_oob(),
@@ -92,6 +95,15 @@ def test_scores_are_those_of_the_metrics_out_of_bag(scores, forest, pbc):
     losses = censored_quantile_loss(y, y, predicted, levels)
     for level, loss in zip(levels, losses, strict=True):
         close(scores[f"Quantile loss at {level}"]["forest"], loss)
+
+
+def test_levels_other_than_the_usual_are_explained(content, pbc):
+    """PBC shows less than .6 of the distribution, uncensored times all of it."""
+    text = " ".join(content["evaluation"]["text"])
+    assert "scored at the levels 0.15, 0.3, 0.45 instead of 0.25, 0.5, 0.75" in text
+    time = pbc.y["time"]
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(pbc.X, time)
+    assert "instead of" not in " ".join(build(forest, pbc.X, time)["evaluation"]["text"])
 
 
 def test_skill_is_what_the_losses_save(scores):
@@ -118,7 +130,9 @@ def test_another_table_is_scored_by_plain_predictions(pbc):
     close(scores["Integrated Brier score"]["forest"], expected["integrated_brier_score"])
     close(scores["CRPS, in units of time"]["forest"], expected["crps"])
     chosen = np.array([row[LABEL] for row in content["rows"]["rows"]]) - 1
-    np.testing.assert_array_equal(chosen, space_rows(209, 50))
+    np.testing.assert_array_equal(chosen, np.arange(209))
+    drawn = [row[LABEL] - 1 for row in content["rows"]["rows"] if len(row) > INITIAL]
+    np.testing.assert_array_equal(drawn, space_rows(209, 50))
     ours = [
         [math.nan if q is None else q for q in row[QUANTILES]] for row in content["rows"]["rows"]
     ]
@@ -126,7 +140,7 @@ def test_another_table_is_scored_by_plain_predictions(pbc):
     np.testing.assert_allclose(ours, expected, rtol=1e-3)
     limits = [row[MAX_LEVEL] for row in content["rows"]["rows"]]
     np.testing.assert_allclose(limits, forest.max_quantile(X.iloc[chosen]), rtol=1e-3)
-    assert "50 of 209 rows are listed" in content["rows"]["text"][-1]
+    assert content["rows"]["text"][-1].startswith("50 of them, evenly spaced, have a curve")
 
 
 def test_training_rows_in_another_table_are_counted(forest, pbc):
@@ -178,6 +192,80 @@ def test_importance_and_dependence_are_those_of_the_forest(content, forest, pbc)
     np.testing.assert_allclose(panels[0]["grid"], expected.grid, rtol=1e-4)
 
 
+def test_panels_are_spaced_by_rank(content, pbc):
+    panel = next(each for each in content["dependence"]["panels"] if each["name"] == "bili")
+    column = pbc.X["bili"].to_numpy()
+    for value, place in [*zip(panel["grid"], panel["places"], strict=True)]:
+        rank = (np.sum(column < value - 1e-6) + np.sum(column <= value + 1e-6)) / 2
+        assert place == pytest.approx(rank / len(column), abs=1e-4)
+    ticks = np.quantile(column, [0, 0.25, 0.5, 0.75, 1], method="nearest")
+    np.testing.assert_allclose([value for _, value in panel["ticks"]], ticks)
+
+
+def test_a_column_of_few_values_is_drawn_as_points():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"treated": rng.choice([0, 1], 200), "dose": rng.uniform(size=200)})
+    y = censored(np.exp(2 * X["treated"] + rng.normal(size=200) / 4), rng.uniform(size=200) < 0.8)
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    panels = {panel["name"]: panel for panel in build(forest, X, y)["dependence"]["panels"]}
+    assert panels["treated"]["labels"] == ["0", "1"]
+    assert "labels" not in panels["dose"]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_rows_at_risk_are_counted(pbc, side):
+    time = pbc.y["time"] if side == "right" else 5000.0 - pbc.y["time"]
+    entry = 0.3 * time if side == "right" else None
+    y = censored(time, pbc.y["event"], entry)
+    forest = CensoredQuantileForest(n_estimators=5, censoring=side, random_state=0).fit(pbc.X, y)
+    risk = build(forest, pbc.X, y)["data"]["at_risk"]
+    assert risk["step"] == 100
+    for i, count in enumerate(risk["counts"]):
+        t = risk["start"] + i * risk["step"]
+        expected = np.sum((time >= t) & (entry < t)) if side == "right" else np.sum(time <= t)
+        assert count == expected
+    assert risk["start"] + risk["step"] * len(risk["counts"]) > time.max()
+
+
+def test_times_have_their_unit_and_the_event_its_name(forest, pbc):
+    plain = build(forest, pbc.X, pbc.y)
+    assert plain["words"] == {
+        "time": "time",
+        "unit": "",
+        "event": "event",
+        "survival": "survival probability",
+    }
+    named = CensoredQuantileForest(n_estimators=20, random_state=0)
+    named.time_unit, named.event_name = "days", "death"
+    named.fit(pbc.X, pbc.y).notes_ = {"time": "followed"}
+    content = build(named, pbc.X, pbc.y)
+    assert content["words"] == {
+        "time": "followed (days)",
+        "unit": "days",
+        "event": "death",
+        "survival": "probability without death",
+    }
+    assert "median follow-up is 2,365\u00a0days" in content["summary"]
+    assert "161 events (death)" in content["data"]["text"][0]
+    assert "\u00a0days" in content["limits"]["text"][0]
+
+
+@pytest.mark.parametrize("skill", [-0.05, 0.001, -0.001])
+def test_without_skill_the_page_advises_to_tune(skill):
+    sentence = describe_skill(skill)
+    assert sentence.endswith("Tune the forest (cqrf tune), or try honest=False.")
+    assert "Tune" not in describe_skill(0.2)
+
+
+def test_rows_beyond_the_limit_are_left_out(forest, pbc, monkeypatch):
+    monkeypatch.setattr("cqrf.report.predictions.MAX_LISTED", 100)
+    content = build(forest, pbc.X, pbc.y, max_rows=30)
+    rows = content["rows"]["rows"]
+    assert 100 <= len(rows) <= 130
+    assert sum(len(row) > INITIAL for row in rows) == 30
+    assert f"{len(rows)} of 418 rows are listed, evenly spaced." in content["rows"]["text"]
+
+
 def test_limits_count_the_hidden_quantiles(content, forest, pbc):
     with pytest.warns(UserWarning, match="cannot be estimated"):
         hidden = np.isinf(forest.predict_oob(SHOWN_LEVELS)).sum(axis=0)
@@ -190,8 +278,10 @@ def test_limits_count_the_hidden_quantiles(content, forest, pbc):
 @pytest.mark.parametrize(
     ("shares", "opening"),
     [
-        ((0.0, 0.0, 0.5, 0.9, 1.0), 2),
-        ((0.0, 0.3, 0.6, 0.9, 1.0), 1),
+        ((0.0, 0.0, 0.2, 0.9, 1.0), 2),
+        ((0.0, 0.0, 0.0, 0.0, 0.0), 2),
+        ((0.0, 0.1, 0.3, 0.9, 1.0), 1),
+        ((0.0, 0.3, 0.6, 0.9, 1.0), 0),
         ((0.2, 0.7, 0.9, 1.0, 1.0), 0),
         ((0.8, 0.9, 1.0, 1.0, 1.0), 0),
         ((1.0, 0.9, 0.6, 0.1, 0.0), 3),
@@ -303,7 +393,7 @@ def test_weights_of_the_fit_count_out_of_bag(weights):
     forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(X, y, weight)
     scores = build(forest, X, y)["evaluation"]["scores"]
     close(scores[0]["forest"], forest.score_oob())
-    mean = forest.predict_survival_oob().restricted_mean(y["time"].max())
+    mean = forest.predict_survival_oob().restricted_mean(forest.model_.follow_up, beyond="extend")
     close(scores[1]["forest"], concordance_index(y, mean, sample_weight=weight))
 
 
@@ -346,8 +436,10 @@ def test_histogram_edges_are_round():
     assert 12 <= len(edges) <= 30
 
 
-def test_scores_have_the_labels_and_the_order_of_evaluate(content):
+def test_scores_have_the_labels_and_the_order_of_evaluate(content, forest):
     names = [score["name"].casefold() for score in content["evaluation"]["scores"]]
-    labels = [label.casefold() for label in list(list_labels().values())[2:-2]]
+    labels = [
+        label.casefold() for label in list(list_labels(forest.model_.score_levels).values())[2:-2]
+    ]
     assert names == ["skill", *labels]
     assert content["evaluation"]["scores"][1]["baseline"] == "0.5"

@@ -57,7 +57,12 @@ def test_the_model_is_described(client, lone_client, forest, frame):
     assert kinds == ["number", "category", "number", "date", "duration"]
     assert found["settings"]["bag_size"] == 2
     assert found["notes"] == {"time": "days", "source": "patients.csv"}
-    assert found["data"] == {"source": "patients.csv", "rows": len(frame), "training": True}
+    assert found["data"] == {
+        "source": "patients.csv",
+        "rows": len(frame),
+        "training": True,
+        "id": None,
+    }
     assert found["limits"]["rows"] == 1000
     assert lone_client.get("/model")[1]["data"] is None
     assert client.get("/healthz")[1]["status"] == "ok"
@@ -105,7 +110,7 @@ BAD = {
     "rows that are empty": ({"rows": []}, "rows", None),
     "unknown column": ({"rows": [{"shape": 1}]}, "rows[0]", "shape"),
     "text for a number": ({"rows": [{"age": "old"}]}, "rows[0]", "age"),
-    "unknown level": ({"rows": [{"colour": "pink"}]}, "rows[0]", "colour"),
+    "a number for a level": ({"rows": [{"colour": 3}]}, "rows[0]", "colour"),
     "wrong date": ({"rows": [{"seen": "soon"}]}, "rows[0]", "seen"),
     "NaN": ({"rows": [{"age": float("nan")}]}, "rows[0]", "age"),
     "infinity": ({"rows": [{"stay": float("inf")}]}, "rows[0]", "stay"),
@@ -116,6 +121,10 @@ BAD = {
     "a time that is infinite": ({"times": [float("inf")]}, "times[0]", None),
     "a time beyond all floats": ({"times": [2 * 10**308]}, "times[0]", None),
     "a coverage of 0": ({"intervals": [0]}, "intervals[0]", None),
+    "a horizon that is infinite": ({"horizons": [float("inf")]}, "horizons[0]", None),
+    "a text as time survived": ({"given": "long"}, "given", None),
+    "a time survived that is infinite": ({"given": [float("inf")]}, "given[0]", None),
+    "two times survived for one row": ({"given": [1, 2]}, "given", None),
     "a confidence of 2": ({"confidence": 2}, "confidence", None),
     "a confidence of nearly 1": ({"confidence": 0.99999}, "confidence", None),
     "another field": ({"quantile": 0.5}, "quantile", None),
@@ -137,6 +146,33 @@ def test_what_is_wrong_is_named(client, rows, case):
     assert found["error"] == problem["message"]
     for name in (field, column):
         assert name is None or name in problem["message"]
+
+
+def test_an_unseen_level_is_missing_as_in_python(client, forest, frame, rows):
+    asked = [{**rows[0], "colour": "pink"}, rows[1]]
+    status, found = client.post("/predict", {"rows": asked, "quantiles": [0.1]})
+    assert status == 200
+    X = frame.head(2).copy()
+    X.loc[0, "colour"] = "pink"
+    with pytest.warns(UserWarning, match="treated as missing"):
+        expected = forest.predict(X, [0.1])
+    assert [row["quantiles"][0]["value"] for row in found["rows"]] == expected[:, 0].tolist()
+    first, second = (row["notes"] for row in found["rows"])
+    assert second == []
+    assert len(first) == 1
+    assert "'colour' has no level 'pink'" in first[0]
+    assert "treated as missing" in first[0]
+
+
+def test_a_strict_server_refuses_an_unseen_level(view, rows, start_server, make_client):
+    with start_server(make_app(view, strict=True)) as address:
+        client = make_client(address)
+        status, found = client.post("/predict", {"rows": [{**rows[0], "colour": "pink"}]})
+        assert status == 422
+        assert found["problems"][0]["column"] == "colour"
+        assert "no level 'pink'" in found["error"]
+        levels = client.get("/openapi.json")[1]["components"]["schemas"]["Row"]["properties"]
+        assert levels["colour"]["enum"] == ["blue", "green", "red", None]
 
 
 def test_a_missing_column_is_named(client, rows):

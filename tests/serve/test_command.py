@@ -66,7 +66,7 @@ def test_it_serves_until_it_is_stopped(folder, frame):
     )
     assert serving.get("healthz")["status"] == "ok"
     data = serving.get("model")["data"]
-    assert data == {"source": "data.parquet", "rows": len(frame), "training": True}
+    assert data == {"source": "data.parquet", "rows": len(frame), "training": True, "id": "id"}
     assert serving.get("rows/3")["label"] == "p2"
     code, out, err = serving.stop()
     assert (code, out) == (0, "")
@@ -81,6 +81,7 @@ def test_other_rows_are_for_starting_only(folder):
             "source": "new.parquet",
             "rows": 7,
             "training": False,
+            "id": None,
         }
         row = serving.get("rows/7")
         assert (row["label"], row["time"]) == ("7", None)

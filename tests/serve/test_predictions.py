@@ -9,7 +9,7 @@ from cqrf import CensoredQuantileForest, censored
 from cqrf.serve.data_rows import read_data_rows
 from cqrf.serve.model_view import make_view
 from cqrf.serve.predictions import PredictionRequest, describe_subjects, end_content, predict_rows
-from cqrf.serve.values import read_rows
+from cqrf.serve.values import RowsRead, read_rows
 
 LEVELS, TIMES = [0.1, 0.5, 0.95], [20.0, 150.0, 1e6]
 
@@ -18,6 +18,10 @@ def plain(times):
     """Times as numbers again, infinite where they are not identifiable."""
     sign = {"after_bound": np.inf, "before_bound": -np.inf, "open": -np.inf}
     return [sign[t["reason"]] if t["value"] is None else t["value"] for t in times]
+
+
+def or_nan(value):
+    return np.nan if value is None else value
 
 
 def quietly(work, *arguments, **options):
@@ -41,16 +45,18 @@ def test_rows_are_predicted_as_the_forest_predicts_them(view, forest, frame, row
             assert (quantile["bound"] if quantile["value"] is None else quantile["value"]) == value
     ends = [plain([a["intervals"][0]["lower"], a["intervals"][0]["upper"]]) for a in predictions]
     np.testing.assert_array_equal(ends, quietly(forest.predict_interval, X, 0.8))
-    survival = [[each["probability"] for each in a["survival"]] for a in predictions]
-    np.testing.assert_array_equal(survival, forest.predict_survival(X, TIMES))
+    survival = [[or_nan(each["probability"]) for each in a["survival"]] for a in predictions]
+    np.testing.assert_array_equal(survival, quietly(forest.predict_survival, X, TIMES))
     sure = [
         [
-            [c["confidence_interval"]["lower"], c["confidence_interval"]["upper"]]
+            [or_nan((c["confidence_interval"] or {}).get(end)) for end in ("lower", "upper")]
             for c in a["survival"]
         ]
         for a in predictions
     ]
-    np.testing.assert_array_equal(sure, forest.survival_confidence_interval(X, TIMES, 0.9))
+    expected = quietly(forest.survival_confidence_interval, X, TIMES, 0.9)
+    np.testing.assert_array_equal(sure, expected)
+    assert np.isnan(expected).any()
     sides = [
         [
             plain([q["confidence_interval"][side] for side in ("lower", "upper")])
@@ -66,18 +72,22 @@ def test_rows_are_predicted_as_the_forest_predicts_them(view, forest, frame, row
 
 def test_the_page_gets_the_same_on_an_even_grid(view, forest, frame, rows):
     X = frame.head(2)
-    subjects = describe_subjects(view, read_rows(rows[:2], view.columns))
+    subjects = describe_subjects(view, read_rows(rows[:2], view.columns).matrix)
     assert np.ptp(np.diff(view.times)) < 1e-9
-    np.testing.assert_allclose(
-        [s["survival"] for s in subjects], forest.predict_survival(X, view.times), atol=1e-6
-    )
-    interval = forest.survival_confidence_interval(X, view.times, 0.95)
-    np.testing.assert_allclose([s["lower"] for s in subjects], interval[..., 0], atol=1e-6)
-    np.testing.assert_allclose([s["upper"] for s in subjects], interval[..., 1], atol=1e-6)
+    expected = quietly(forest.predict_survival, X, view.times)
+    assert np.isnan(expected).any()
+    interval = quietly(forest.survival_confidence_interval, X, view.times, 0.95)
+    for name, values in (
+        ("survival", expected),
+        ("lower", interval[..., 0]),
+        ("upper", interval[..., 1]),
+    ):
+        found = [[or_nan(value) for value in subject[name]] for subject in subjects]
+        np.testing.assert_allclose(found, values, atol=1e-6)
 
 
 def test_neighbours_are_the_training_rows_of_largest_weight(view, forest, frame, target, rows):
-    (subject,) = describe_subjects(view, read_rows(rows[:1], view.columns))
+    (subject,) = describe_subjects(view, read_rows(rows[:1], view.columns).matrix)
     weights = forest.weights(frame.head(1)).toarray()[0]
     largest = np.argsort(-weights, kind="stable")[:12]
     assert [n["row"] - 1 for n in subject["neighbours"]] == largest.tolist()
@@ -92,7 +102,7 @@ def test_neighbours_are_the_training_rows_of_largest_weight(view, forest, frame,
 
 
 def test_without_the_table_no_training_row_is_shown(lone_view, rows):
-    (subject,) = describe_subjects(lone_view, read_rows(rows[:1], lone_view.columns))
+    (subject,) = describe_subjects(lone_view, read_rows(rows[:1], lone_view.columns).matrix)
     assert subject["neighbours"] is None
 
 
@@ -111,11 +121,11 @@ def test_a_forest_without_bags_gives_the_reason_for_no_intervals(frame, target, 
     forest = CensoredQuantileForest(n_estimators=10, random_state=0).fit(frame, target)
     view = make_view(forest, "m")
     assert "bag_size" in view.no_errors_reason
-    matrix = read_rows(rows, view.columns)
-    (first, *_) = predict_rows(view, matrix, PredictionRequest([0.5], [10.0], [], 0.9))
+    read = read_rows(rows, view.columns)
+    (first, *_) = predict_rows(view, read, PredictionRequest([0.5], [10.0], [], 0.9))
     assert first["quantiles"][0]["confidence_interval"] is None
     assert first["survival"][0]["confidence_interval"] is None
-    assert describe_subjects(view, matrix)[0]["lower"] is None
+    assert describe_subjects(view, read.matrix)[0]["lower"] is None
 
 
 def test_left_censoring_has_a_smallest_level(frame, target):
@@ -124,7 +134,9 @@ def test_left_censoring_has_a_smallest_level(frame, target):
     forest.fit(frame, y)
     view = make_view(forest, "m", read_data_rows(forest, frame, y, [""] * len(y), "x"))
     assert view.shows_training
-    predictions = predict_rows(view, view.data.matrix, PredictionRequest([0.02, 0.5]))
+    predictions = predict_rows(
+        view, RowsRead(view.data.matrix, [[] for _ in y]), PredictionRequest([0.02, 0.5])
+    )
     expected = quietly(forest.predict, frame, [0.02, 0.5])
     np.testing.assert_array_equal([plain(a["quantiles"]) for a in predictions], expected)
     assert np.isneginf(expected).any()

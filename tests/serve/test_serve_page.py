@@ -109,8 +109,8 @@ def test_a_slider_moves_the_curve(browser, page, start_server):
     row = {column["name"]: column["typical"] for column in model["columns"]} | {"bili": 20.0}
     early, half = forest.predict(pd.DataFrame([row])[table.X.columns], [0.1, 0.5])[0]
     expected = (
-        f"Half of subjects like this are expected to have the event by {half:,.0f}; "
-        f"one in ten by {early:,.0f}."
+        f"The event is expected by {half:,.0f} for half of subjects like this, "
+        f"by {early:,.0f} for one in ten."
     )
     assert browser.run(SENTENCES) == [expected]
     browser.wait(f"live.textContent === {json.dumps(expected)}")
@@ -329,7 +329,6 @@ def test_it_starts_from_a_row_of_the_table(browser, page):
     event, time = bool(table.y["event"][16]), table.y["time"][16]
     said = f"a training row: {'event at' if event else 'no event until'} {time:,.0f}"
     assert note == f"{said}. The forest was fitted to it."
-    browser.run("location.reload()")
     look_at(browser, browser.run("location.href"))
     slide(browser, slider("bili"), 20)
     for _ in range(2):  # moved, and restored from the link
@@ -344,8 +343,18 @@ def test_it_starts_from_a_row_of_the_table(browser, page):
     browser.run("row0.focus(); row0.value = ''")
     browser.call("Input.insertText", text="99999")
     browser.press("Enter")
-    browser.wait("!message.hidden")
-    assert "There is no row 99999" in browser.run("message.textContent")
+    browser.wait("problem0.textContent !== ''")
+    assert browser.run("problem0.textContent") == "There is no row 99999 in pbc.csv."
+    assert browser.run("row0.getAttribute('aria-invalid')") == "true"
+    red, green, blue = browser.run("getComputedStyle(problem0).color.match(/\\d+/g).map(Number)")
+    assert red > 1.5 * max(green, blue)
+    box, beside = (
+        browser.run(f"(b => [b.x, b.y])({name}.getBoundingClientRect())")
+        for name in ("row0", "problem0")
+    )
+    assert abs(box[1] - beside[1]) < 80
+    change(browser, lambda: browser.click(".start button"))
+    assert browser.run("problem0.textContent") == ""
 
 
 def test_training_rows_are_listed_with_weight_time_and_outcome(browser, page):
@@ -367,7 +376,7 @@ def test_without_the_table_no_row_is_on_the_page(browser, start_server):
     forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(table.X, table.y)
     with start_server(make_app(make_view(forest, "pbc.cqrf"))) as address:
         look_at(browser, address)
-        assert browser.run("document.querySelectorAll('.neighbours, .start input').length") == 0
+        assert browser.run("document.querySelectorAll('.neighbours, #starts input').length") == 0
         assert "--data" in browser.run("document.getElementById('neighbour-lists').textContent")
         assert "--set bag_size=2" in browser.run("notes.textContent")
         assert browser.run("document.querySelectorAll('.fill-band').length") == 0

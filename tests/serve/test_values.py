@@ -70,13 +70,26 @@ def test_what_cannot_be_read_is_said(value, kind, said):
 def test_rows_name_the_row_and_the_column():
     good = {"age": 1, "colour": "red"}
     kinds = [NUMBER, CATEGORY]
-    np.testing.assert_array_equal(read_rows([good], kinds), [[1, 1]])
+    read = read_rows([good], kinds)
+    np.testing.assert_array_equal(read.matrix, [[1, 1]])
+    assert read.notes == [[]]
     bad = [good, {"age": "x", "shape": 1}]
     with pytest.raises(RequestError) as caught:
         read_rows(bad, kinds)
     found = {(p.row, p.column) for p in caught.value.problems}
     assert found == {(1, "shape"), (1, "age"), (1, "colour")}
     assert all(p.column in p.message and "rows[1]" in p.message for p in caught.value.problems)
+
+
+def test_a_level_that_training_did_not_have_is_missing_or_refused():
+    kinds = [NUMBER, CATEGORY]
+    asked = [{"age": 1, "colour": "red"}, {"age": 2, "colour": "pink"}]
+    read = read_rows(asked, kinds)
+    np.testing.assert_array_equal(read.matrix, [[1, 1], [2, np.nan]])
+    said = "column 'colour' has no level 'pink'; there are 'blue', 'red': treated as missing."
+    assert read.notes == [[], [said]]
+    with pytest.raises(RequestError, match=r"rows\[1\], column 'colour': has no level 'pink'"):
+        read_rows(asked, kinds, strict=True)
 
 
 def test_problems_are_not_listed_without_end():

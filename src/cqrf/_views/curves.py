@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.target import Target, rank_target
-from cqrf._survival.curves import RankedTarget, StepCurve, StepCurves, step_curves
+from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf._survival.step_curves import StepCurve, StepCurves
 from cqrf.metrics.ipcw import marginal_weights
 
 SHOWN_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -44,7 +47,7 @@ def thin_curve(curve: StepCurve, max_steps: int) -> StepCurve:
     kept = np.unique(np.append(found.clip(0, n - 1), [0, n - 1]))
     if len(kept) > max_steps:
         kept = np.delete(kept, len(kept) // 2)
-    return StepCurve(curve.times[kept], curve.values[kept], curve.initial)
+    return replace(curve, times=curve.times[kept], values=curve.values[kept])
 
 
 def take_curves(curves: StepCurves, rows: NDArray[np.intp]) -> StepCurves:
@@ -52,4 +55,11 @@ def take_curves(curves: StepCurves, rows: NDArray[np.intp]) -> StepCurves:
     lengths = np.diff(curves.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     steps = np.arange(offsets[-1]) + np.repeat(curves.offsets[rows] - offsets[:-1], lengths)
-    return StepCurves(offsets, curves.times[steps], curves.values[steps], curves.initial[rows])
+    return StepCurves(
+        offsets,
+        curves.times[steps],
+        curves.values[steps],
+        curves.initial[rows],
+        curves.start[rows],
+        curves.end[rows],
+    )

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cqrf._input.target import Target
 from cqrf._model.fitted import Model
-from cqrf._model.predict import training_codes
+from cqrf._model.queries import training_codes
 
 
 def is_training_target(model: Model, target: Target) -> bool:

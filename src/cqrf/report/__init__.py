@@ -50,7 +50,8 @@ def write_report(
     source : str, optional
         Origin of the table, such as a file name.
     max_rows : int, default=500
-        Most rows that are listed one by one; evenly spaced if the table has more.
+        Most rows whose survival curves are in the file; evenly spaced if the table has more. The
+        quantiles of up to 20 000 rows are.
 
     Returns
     -------

@@ -21,19 +21,19 @@ def describe_calibration(table: TablePredictions) -> dict[str, Any]:
         found = calibrate(table)
     except ValueError as error:
         return {"text": [f"Calibration {describe_failure(error)}."], "levels": None}
-    identifiable = ~np.isnan(found.observed)
+    levels = found.levels[found.is_known]
     text = [
         "If the forest is calibrated, 30\u00a0% of the events come before the predicted 30\u00a0% "
         "quantile, and so on for each level: the curve lies on the diagonal."
     ]
-    if not identifiable.any():
-        text.append("No level is identifiable for these rows, because of censoring.")
+    if len(levels) == 0:
+        text.append("Too many of these rows are censored to judge any level.")
         return {"text": text, "levels": None}
-    levels = found.levels[identifiable]
     text.append(
         f"Here it is {format_number(100 * found.distance, 2)} percentage points off on average, "
-        f"over the identifiable levels ({format_percent(levels.min())} to "
-        f"{format_percent(levels.max())}). The band is its pointwise 95\u00a0% confidence interval."
+        f"over the levels that the data can judge ({format_percent(levels[0])} to "
+        f"{format_percent(levels[-1])}); beyond them too few rows are left, and the curve is pale. "
+        "The band is its pointwise 95\u00a0% confidence interval."
     )
     if np.isfinite(found.p_value):
         text.append(describe_test(found.p_value))
@@ -43,19 +43,20 @@ def describe_calibration(table: TablePredictions) -> dict[str, Any]:
         "text": text,
         "levels": round_numbers(found.levels),
         "observed": round_numbers(found.observed),
+        "judged": round_numbers(np.where(found.is_known, found.observed, np.nan)),
         "lower": round_numbers(found.lower),
         "upper": round_numbers(found.upper),
     }
 
 
 def describe_test(p_value: float) -> str:
-    """Result of the D-calibration test as a sentence."""
+    """Result of the test of calibration as a sentence."""
     p = "p < 0.001" if p_value < 0.001 else f"p = {format_number(p_value, 2)}"
     if p_value < SIGNIFICANCE:
-        return f"The D-calibration test rejects calibration ({p})."
+        return f"A test of these levels rejects calibration ({p})."
     return (
-        f"The D-calibration test does not reject calibration ({p}). It has less power the more "
-        "rows are censored, and less still out of bag: look at the curve."
+        f"A test of these levels does not reject calibration ({p}). It has less power the fewer "
+        "events there are, and less still out of bag: look at the curve."
     )
 
 

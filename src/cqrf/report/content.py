@@ -17,7 +17,6 @@ from cqrf._runtime.arguments import read_count
 from cqrf._views.curves import SHOWN_LEVELS, marginal_curve, time_range
 from cqrf._views.numbers import (
     format_count,
-    format_number,
     format_percent,
     round_number,
     round_numbers,
@@ -30,6 +29,7 @@ from cqrf.report.features import describe_dependence, describe_importance
 from cqrf.report.predictions import TablePredictions, predict_table
 from cqrf.report.rows import describe_rows
 
+MOST = 0.75  # share of rows for which the level that the page shows first is identifiable
 PACKAGES = ("cqrf", "numpy", "numba", "scikit-learn")
 
 
@@ -45,7 +45,7 @@ def build_content(
 ) -> dict[str, Any]:
     """Content of every section, without NaN or infinity."""
     max_rows = read_count("max_rows", max_rows, 1)
-    table = predict_table(forest, X, y, max_listed=max_rows)
+    table = predict_table(forest, X, y, max_drawn=max_rows)
     if len(table.target.time) == 0:
         raise ValueError("the table has no rows: there is nothing to report.")
     times = [table.target.time, table.train.time]
@@ -56,6 +56,12 @@ def build_content(
         "levels": list(SHOWN_LEVELS),
         "first_level": choose_level(table),
         "censoring": table.censoring,
+        "words": {
+            "time": table.words.time_title,
+            "unit": table.words.unit or "",
+            "event": table.words.event,
+            "survival": table.words.survival_title,
+        },
         "time_range": round_numbers(time_range(np.concatenate(times)), 6),
         "data": describe_data(table),
         "evaluation": describe_evaluation(table),
@@ -71,14 +77,14 @@ def build_content(
 def choose_level(table: TablePredictions) -> int:
     """Index of the level that the page shows first.
 
-    The level nearest the median that is identifiable for at least half of the rows, or for as
-    many as any level is.
+    The level nearest the median that is identifiable for MOST of the rows, or for as many as any
+    level is. Under right censoring this is the largest such level up to the median.
     """
     unidentified = table.unidentified[table.has_prediction]
     if len(unidentified) == 0:
         return SHOWN_LEVELS.index(0.5)
     share = unidentified.mean(axis=0)
-    candidates = np.flatnonzero(share <= max(0.5, share.min()))
+    candidates = np.flatnonzero(share <= max(1 - MOST, share.min()))
     return int(candidates[np.argmin(np.abs(np.array(SHOWN_LEVELS)[candidates] - 0.5))])
 
 
@@ -111,22 +117,23 @@ def describe_sample(table: TablePredictions) -> str:
 def describe_follow_up(table: TablePredictions) -> str:
     """Median follow-up by the reverse Kaplan-Meier curve, or else the median observed time."""
     target = table.target
-    observed = f"the median observed time is {format_number(float(np.median(target.time)))}"
+    words = table.words
+    observed = f"the median observed time is {words.format_time(float(np.median(target.time)))}"
     if table.censoring == "left" or target.event.all():
         return observed
     curve = marginal_curve(target, "right", of_censoring=True)
     below = np.flatnonzero(curve.values <= 0.5)
     if len(below) == 0:
         return observed
-    return f"the median follow-up is {format_number(curve.times[below[0]])}"
+    return f"the median follow-up is {words.format_time(curve.times[below[0]])}"
 
 
 def describe_limits(table: TablePredictions) -> dict[str, Any]:
     """Content of the section on what is not identifiable."""
-    event_times = table.train.time[table.train.event]
+    event_times, words = table.train.time[table.train.event], table.words
     if table.censoring == "right":
         text = [
-            f"The last event of the training rows is at {format_number(event_times.max())}: no "
+            f"The last event of the training rows is at {words.format_time(event_times.max())}: no "
             "predicted quantile is later.",
             "For a single row the limit is often lower. If the last of its neighbours are "
             "censored, its survival curve does not reach 0, and the levels beyond its end are not "
@@ -135,8 +142,8 @@ def describe_limits(table: TablePredictions) -> dict[str, Any]:
         ]
     else:
         text = [
-            f"The first event of the training rows is at {format_number(event_times.min())}: no "
-            "predicted quantile is earlier.",
+            f"The first event of the training rows is at {words.format_time(event_times.min())}: "
+            "no predicted quantile is earlier.",
             "For a single row the limit is often higher. If the first of its neighbours are "
             "censored, its survival curve starts below 1, and the levels below that start are not "
             "identifiable. The report then says “earlier than” the time of the first neighbour, "

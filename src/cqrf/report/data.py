@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._input.features import CATEGORY, DATE, DURATION
-from cqrf._survival.curves import StepCurve
+from cqrf._input.columns import CATEGORY, DATE, DURATION
+from cqrf._survival.step_curves import StepCurve
 from cqrf._views.curves import marginal_curve, thin_curve, time_range
 from cqrf._views.numbers import (
     format_count,
@@ -24,6 +24,7 @@ MAX_COLUMNS = 200
 MAX_CATEGORY_LEVELS = 6
 MAX_STEPS = 200
 N_BINS = 24
+MAX_TICKS = 12  # of the axis of time on the page
 SECONDS_PER_DAY = 86400.0
 
 
@@ -40,8 +41,32 @@ def describe_data(table: TablePredictions) -> dict[str, Any]:
         "text": describe_rows_and_entry(table),
         "columns": [describe_column(table, column) for column in range(len(names))],
         "histogram": {"edges": round_numbers(edges, 6), "events": events, "censored": censored},
+        "at_risk": count_at_risk(table),
         "event_curve": curve_content(marginal_curve(target, censoring)),
         "censoring_curve": curve_content(marginal_curve(target, censoring, of_censoring=True)),
+    }
+
+
+def count_at_risk(table: TablePredictions) -> dict[str, Any]:
+    """Rows at risk at ``start``, ``start + step``, ...: at each time that the axis may label.
+
+    The axis has at most MAX_TICKS labels, at multiples of 1, 2 or 5 times a power of 10.
+    """
+    target = table.target
+    low, high = time_range(np.concatenate([target.time, table.train.time]))
+    step = 10.0 ** np.floor(np.log10((high - low) / MAX_TICKS))
+    times = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
+    ordered = np.sort(target.time)
+    if table.censoring == "left":
+        counts = np.searchsorted(ordered, times, side="right")
+    else:
+        counts = len(ordered) - np.searchsorted(ordered, times, side="left")
+    if target.entry is not None:
+        counts = counts - (len(ordered) - np.searchsorted(np.sort(target.entry), times))
+    return {
+        "start": float(times[0]) if len(times) else 0.0,
+        "step": float(step),
+        "counts": counts.tolist(),
     }
 
 
@@ -50,10 +75,11 @@ def describe_rows_and_entry(table: TablePredictions) -> list[str]:
     target = table.target
     n, n_events = len(target.time), int(target.event.sum())
     side = "before" if table.censoring == "left" else "after"
+    name = f" ({table.words.event_name})" if table.words.event_name else ""
     text = [
-        f"{format_count(n, 'row')}: {format_count(n_events, 'event')}, {n - n_events:,} censored "
-        f"({format_percent(1 - n_events / n)}). If a time is censored, the event happened at an "
-        f"unknown time {side} it.",
+        f"{format_count(n, 'row')}: {format_count(n_events, 'event')}{name}, "
+        f"{n - n_events:,} censored ({format_percent(1 - n_events / n)}). If a time is censored, "
+        f"the event happened at an unknown time {side} it.",
     ]
     if target.entry is not None and np.isfinite(target.entry).any():
         n_late = int(np.isfinite(target.entry).sum())

@@ -15,17 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.target import oriented
 from cqrf._model.skill import compute_oob_skill, compute_skill, marginal_quantiles
-from cqrf._survival.curves import StepCurves, step_curves
-from cqrf._views.curves import SHOWN_LEVELS, thin_curve
+from cqrf._survival.curves import step_curves
+from cqrf._survival.step_curves import StepCurves
+from cqrf._views.curves import thin_curve
 from cqrf._views.numbers import format_count, format_number, format_percent
+from cqrf.evaluation import find_intervals, training_groups
 from cqrf.metrics import FLOOR
 from cqrf.metrics.ipcw import marginal_weights, read_evaluation_rows
-from cqrf.metrics.metric import SCORE_QUANTILES, Metric, Predictions
+from cqrf.metrics.metric import SCORE_QUANTILES, Metric, Predictions, describe_levels
 from cqrf.metrics.registry import METRICS
 from cqrf.report.predictions import TablePredictions
 
-SCORE_COLUMNS = [SHOWN_LEVELS.index(level) for level in SCORE_QUANTILES]
 MAX_BASELINE_STEPS = 1000
+CONFIDENCE = 0.95
+ADVICE = "Tune the forest (cqrf tune), or try honest=False."
 
 
 def describe_evaluation(table: TablePredictions) -> dict[str, Any]:
@@ -38,15 +41,26 @@ def describe_evaluation(table: TablePredictions) -> dict[str, Any]:
     if np.isfinite(horizon):
         beyond = "after" if table.censoring == "right" else "before"
         text.append(
-            f"Scores are computed up to the horizon {format_number(horizon)}: {beyond} it, the "
-            f"estimated probability of not being censored is below {format_percent(FLOOR)}."
+            f"Scores are computed up to the horizon {table.words.format_time(horizon)}: {beyond} "
+            f"it, the estimated probability of not being censored is below {format_percent(FLOOR)}."
         )
+    levels = table.model.score_levels
+    if levels != SCORE_QUANTILES:
+        text.append(describe_levels(levels))
     if table.target.entry is not None:
         text.append("Scores of rows with an entry time ignore it.")
+    intervals = describe_intervals(table)
+    if intervals:
+        drawn = "groups of rows" if has_groups(table) else "rows"
+        text.append(
+            f"Ranges below a score are {format_percent(CONFIDENCE)} confidence intervals, by the "
+            f"bootstrap over {drawn}; the forest is not refitted."
+        )
     scores = [
         {
             "name": "Skill",
             "forest": reason or format_number(skill or 0.0, 3),
+            "interval": intervals.get("skill", ""),
             "baseline": "0",
             "note": "1 minus the ratio of the forest's quantile losses to those of Kaplan-Meier; "
             "1 is perfect.",
@@ -54,11 +68,33 @@ def describe_evaluation(table: TablePredictions) -> dict[str, Any]:
     ]
     n_predicted = int(table.has_prediction.sum())
     if n_predicted:
-        scores += compute_scores(table)
+        scores += compute_scores(table, intervals)
     n_evaluated = len(table.evaluated_rows)
     if n_evaluated < n_predicted:
         text.append(f"Scores of survival curves use {n_evaluated:,} rows, evenly spaced.")
     return {"text": text, "scores": scores, "out_of_bag": table.out_of_bag}
+
+
+def describe_intervals(table: TablePredictions) -> dict[str, str]:
+    """Confidence intervals by key of the score, as text; only those that can be computed."""
+    rows = np.flatnonzero(table.has_prediction)
+    if len(rows) == 0:
+        return {}
+    of_forest, _ = predict_both(table, rows, with_curves=False)
+    groups = training_groups(table.model)[rows] if table.out_of_bag else None
+    found = find_intervals(table.model, of_forest, groups, CONFIDENCE)
+    return {
+        name: f"{format_number(lower, 3)} to {format_number(upper, 3)}"
+        for name, (_, lower, upper) in found.items()
+        if np.isfinite(lower)
+    }
+
+
+def has_groups(table: TablePredictions) -> bool:
+    """Whether rows are resampled in groups: out of bag, if the forest was fitted with groups."""
+    model = table.model
+    n_drawn = np.count_nonzero(model.training_weight)
+    return table.out_of_bag and bool(model.sampling.n_units < n_drawn)
 
 
 def describe_test_rows(table: TablePredictions) -> str:
@@ -86,7 +122,7 @@ def describe_test_rows(table: TablePredictions) -> str:
 
 def find_skill(table: TablePredictions) -> tuple[float | None, str | None]:
     """Skill over the Kaplan-Meier curve of the training rows, or why there is none."""
-    predicted, model = table.clipped[:, SCORE_COLUMNS], table.model
+    predicted, model = table.score_quantiles, table.model
     try:
         if table.out_of_bag:
             skill = compute_oob_skill(model, predicted)
@@ -104,9 +140,11 @@ def describe_skill(skill: float) -> str:
     """Skill as a sentence."""
     baseline = "that of one Kaplan-Meier curve for all rows"
     if abs(skill) < 0.005:
-        return f"The forest's quantile loss is about {baseline}: the features explain little."
-    side, advice = ("below", "") if skill > 0 else ("above", ": prefer that curve")
-    return f"The forest's quantile loss is {format_percent(abs(skill))} {side} {baseline}{advice}."
+        return f"The forest's quantile loss is about {baseline}. {ADVICE}"
+    share = format_percent(abs(skill))
+    if skill > 0:
+        return f"The forest's quantile loss is {share} below {baseline}."
+    return f"The forest's quantile loss is {share} above {baseline}. {ADVICE}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +156,14 @@ class ScoredPredictions(Predictions):
     curves: StepCurves | None
 
     def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Quantiles of shape (n, n_levels), for levels among SCORE_QUANTILES."""
-        columns = [SCORE_QUANTILES.index(level) for level in levels]
+        """Quantiles of shape (n, n_levels), for levels among ``score_levels``."""
+        columns = [self.score_levels.index(level) for level in levels]
         return np.ascontiguousarray(self.score_quantiles[:, columns])
 
     def survival(self, times: ArrayLike | None = None) -> StepCurves | NDArray[np.float64]:
         """Survival curves, or their values of shape (n, n_times)."""
         assert self.curves is not None
-        return self.curves if times is None else self.curves(times)
+        return self.curves if times is None else self.curves(times, beyond="extend")
 
     def mean(self) -> NDArray[np.float64]:
         """Restricted means of shape (n,)."""
@@ -136,7 +174,7 @@ class ScoredPredictions(Predictions):
         raise NotImplementedError
 
 
-def compute_scores(table: TablePredictions) -> list[dict[str, str]]:
+def compute_scores(table: TablePredictions, intervals: dict[str, str]) -> list[dict[str, str]]:
     """Scores of the forest and of the Kaplan-Meier curve, in the order of the registry.
 
     Metrics of survival curves use the evaluated rows, other metrics all rows with a prediction.
@@ -150,15 +188,18 @@ def compute_scores(table: TablePredictions) -> list[dict[str, str]]:
         pair = pair_of_curves if "survival" in metric.needs else pair_of_values
         of_forest, of_baseline = (format_scores(metric, each) for each in pair)
         better = "Higher" if metric.higher_is_better else "Lower"
-        for key, label in metric.labels().items():
+        note = f"{metric.description} {better} is better."
+        for key, label in metric.labels(table.model.score_levels).items():
             scores.append(
                 {
                     "name": f"{label[0].upper()}{label[1:]}",
                     "forest": of_forest[key],
+                    "interval": intervals.get(key, ""),
                     "baseline": of_baseline[key],
-                    "note": f"{metric.description} {better} is better.",
+                    "note": note,
                 }
             )
+            note = ""  # the levels of a metric share the note of the first
     return scores
 
 
@@ -167,14 +208,15 @@ def predict_both(
 ) -> tuple[ScoredPredictions, ScoredPredictions]:
     """Predictions of the forest and of the Kaplan-Meier curve for some rows."""
     n = len(rows)
-    baseline_quantiles = marginal_quantiles(table.model, np.array(SCORE_QUANTILES))
+    baseline_quantiles = marginal_quantiles(table.model, np.array(table.model.score_levels))
     of_forest = ScoredPredictions(
         y_train=table.censoring_sample,
         y_test=table.target.take(rows)._replace(entry=None),
         censoring=table.censoring,
         train_weight=table.weight,
         sample_weight=table.score_weight(rows),
-        score_quantiles=table.clipped[rows][:, SCORE_COLUMNS],
+        score_levels=table.model.score_levels,
+        score_quantiles=table.score_quantiles[rows],
         means=table.means[rows],
         curves=table.curves(rows) if with_curves else None,
     )
@@ -212,7 +254,7 @@ def find_horizon(table: TablePredictions) -> float:
 
 def format_scores(metric: Metric, predictions: Predictions) -> dict[str, str]:
     """Values of a metric by key as text, or why they cannot be computed."""
-    keys = list(metric.labels())
+    keys = list(metric.labels(predictions.score_levels))
     if not keys:
         return {}
     try:

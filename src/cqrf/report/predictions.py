@@ -1,4 +1,4 @@
-"""TablePredictions for a table, and whether they are out of bag."""
+"""Predictions for a table, and whether they are out of bag."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from cqrf._model.fitted import Model
 from cqrf._model.predict import (
     MaxLevel,
     Quantiles,
-    Queries,
     RestrictedMean,
     SurvivalCurves,
-    encode_all,
     read_one,
     read_weights,
-    training_queries,
 )
+from cqrf._model.queries import Queries, encode_all, training_queries
 from cqrf._model.settings import read_solver
-from cqrf._survival.curves import StepCurves
+from cqrf._survival.step_curves import StepCurves
 from cqrf._views.curves import SHOWN_LEVELS, take_curves
 from cqrf._views.training_table import count_training_rows, is_training_table
 from cqrf.estimator import CensoredQuantileForest
+from cqrf.report.words import Words
 
 MAX_EVALUATED = 2000  # rows whose whole curves are scored
+MAX_LISTED = 20_000  # rows whose quantiles the page has
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,8 @@ class TablePredictions:
     quantiles : ndarray of shape (n, n_levels)
         Quantiles at SHOWN_LEVELS: infinite where they are not identifiable because of censoring,
         NaN where every tree has drawn the row.
+    score_quantiles : ndarray of shape (n, n_score_levels)
+        Quantiles at the levels of the scores, clipped; NaN where every tree has drawn the row.
     last_neighbor : ndarray of shape (n,)
         Time of the last neighbour of each row; a quantile that is not identifiable is later
         (under left censoring: of the first neighbour, and earlier).
@@ -63,8 +65,8 @@ class TablePredictions:
         Restricted means, up to the last training time.
     max_levels : ndarray of shape (n,)
         Largest identifiable level (under left censoring, the smallest).
-    max_listed : int
-        Most rows that the page lists one by one.
+    max_drawn : int
+        Most rows whose curves the page has.
     """
 
     forest: CensoredQuantileForest
@@ -76,15 +78,21 @@ class TablePredictions:
     n_training_rows: int
     queries: Queries
     quantiles: NDArray[np.float64]
+    score_quantiles: NDArray[np.float64]
     last_neighbor: NDArray[np.float64]
     means: NDArray[np.float64]
     max_levels: NDArray[np.float64]
-    max_listed: int
+    max_drawn: int
 
     @property
     def model(self) -> Model:
         """The fitted forest."""
         return self.forest.model_
+
+    @property
+    def words(self) -> Words:
+        """Words for times and for the event."""
+        return Words.of(self.forest)
 
     @property
     def censoring(self) -> str:
@@ -132,12 +140,17 @@ class TablePredictions:
         return rows[space_rows(len(rows), MAX_EVALUATED)]
 
     @cached_property
+    def drawn_rows(self) -> NDArray[np.intp]:
+        """Rows whose curves the page has."""
+        return space_rows(len(self.target.time), self.max_drawn)
+
+    @cached_property
     def listed_rows(self) -> NDArray[np.intp]:
-        """Rows that the page lists one by one."""
-        return space_rows(len(self.target.time), self.max_listed)
+        """Rows that the page lists one by one, those with a curve among them."""
+        return np.union1d(space_rows(len(self.target.time), MAX_LISTED), self.drawn_rows)
 
     def curves(self, rows: NDArray[np.intp]) -> StepCurves:
-        """Survival curves of some of the rows, which must be evaluated or listed."""
+        """Survival curves of some of the rows, which must be evaluated or drawn."""
         return take_curves(self._curves, np.searchsorted(self._curve_rows, rows))
 
     @property
@@ -150,7 +163,7 @@ class TablePredictions:
         """Rows whose curves are needed, sorted."""
         if self.scores_all_rows:
             return np.arange(len(self.target.time))
-        return np.union1d(self.evaluated_rows, self.listed_rows)
+        return np.union1d(self.evaluated_rows, self.drawn_rows)
 
     @cached_property
     def _curves(self) -> StepCurves:
@@ -159,7 +172,7 @@ class TablePredictions:
 
 
 def predict_table(
-    forest: CensoredQuantileForest, X: Any, y: Any, *, max_listed: int = 500
+    forest: CensoredQuantileForest, X: Any, y: Any, *, max_drawn: int = 500
 ) -> TablePredictions:
     """Read a table and predict for its rows, out of bag if it is the training table."""
     if not isinstance(forest, CensoredQuantileForest):
@@ -179,10 +192,11 @@ def predict_table(
     solver = read_solver(forest, model.censoring)
     readers: list[Any] = [
         Quantiles(solver, np.array(SHOWN_LEVELS)),
+        Quantiles(solver, np.array(model.score_levels)),
         RestrictedMean(),
         MaxLevel(solver),
     ]
-    solution, means, max_levels = read_weights(model, queries, readers, forest.n_jobs)
+    solution, scored, means, max_levels = read_weights(model, queries, readers, forest.n_jobs)
     return TablePredictions(
         forest=forest,
         X=X,
@@ -193,10 +207,11 @@ def predict_table(
         n_training_rows=n_training_rows,
         queries=queries,
         quantiles=solution.values,
+        score_quantiles=scored.fill("clip"),
         last_neighbor=solution.last_neighbor,
         means=means,
         max_levels=max_levels,
-        max_listed=max_listed,
+        max_drawn=max_drawn,
     )
 
 

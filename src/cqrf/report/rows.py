@@ -1,4 +1,4 @@
-"""The section on rows: what is predicted for each row that is listed, with a thinned curve."""
+"""The section on rows: what is predicted for each row, and the thinned curves of some."""
 
 from __future__ import annotations
 
@@ -20,46 +20,51 @@ SURVIVAL_UNIT = 10_000  # survival is written as a whole number of 1 / SURVIVAL_
 def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[str, Any]:
     """Content of the list of rows.
 
-    A row is a list: label, time, event, quantiles, largest identifiable level, last neighbour,
-    survival before the first step, steps, survival after each step. A step is the index of its
-    time in ``times``. ``assets/rows.js`` names the same fields in the same order.
+    A row is a list: label, time, event, quantiles, largest identifiable level, last neighbour; if
+    it has a curve, then survival before the first step, steps, survival after each step. A step is
+    the index of its time in ``times``. ``assets/rows.js`` names the same fields in the same order.
     """
-    n = len(table.target.time)
-    labels = read_labels(ids, n)
-    listed = table.listed_rows
-    curves = [thin_curve(curve, MAX_STEPS) for curve in table.curves(listed)]
+    labels = read_labels(ids, len(table.target.time))
+    drawn = table.drawn_rows.tolist()
+    curves = [thin_curve(curve, MAX_STEPS) for curve in table.curves(table.drawn_rows)]
     times = np.unique(np.concatenate([curve.times for curve in curves]))
-    max_levels = np.where(table.has_prediction, table.max_levels, np.nan)[listed]
+    fields_of_curve = {
+        row: [
+            round(curve.initial * SURVIVAL_UNIT),
+            np.searchsorted(times, curve.times).tolist(),
+            np.rint(curve.values * SURVIVAL_UNIT).astype(int).tolist(),
+        ]
+        for row, curve in zip(drawn, curves, strict=True)
+    }
+    max_levels = np.where(table.has_prediction, table.max_levels, np.nan)
     rows = [
         [
             labels[row],
             round_number(table.target.time[row], 6),
             int(table.target.event[row]),
             round_numbers(table.quantiles[row]),
-            round_number(max_level),
+            round_number(max_levels[row]),
             round_number(table.last_neighbor[row]),
-            round(curve.initial * SURVIVAL_UNIT),
-            np.searchsorted(times, curve.times).tolist(),
-            np.rint(curve.values * SURVIVAL_UNIT).astype(int).tolist(),
+            *fields_of_curve.get(row, []),
         ]
-        for row, max_level, curve in zip(listed.tolist(), max_levels, curves, strict=True)
+        for row in table.listed_rows.tolist()
     ]
     return {
-        "text": explain_list(table, ids is None, len(listed)),
+        "text": explain_list(table, ids is None),
         "unit": SURVIVAL_UNIT,
         "times": round_numbers(times),
         "rows": rows,
     }
 
 
-def explain_list(table: TablePredictions, are_numbered: bool, n_listed: int) -> list[str]:
+def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:
     """Sentences on how to read the list."""
     text = [
         "Choose a row, by a click or with the arrow keys and Enter, to see its survival curve. "
         "The 80\u00a0% interval goes from its 10\u00a0% to its 90\u00a0% quantile."
     ]
     if table.out_of_bag:
-        text[0] += " TablePredictions are out of bag: from the trees that did not draw the row."
+        text[0] += " Predictions are out of bag: from the trees that did not draw the row."
     left = table.censoring == "left"
     text.append(
         f"A censored time is written {'<12' if left else '12+'}: the event came "
@@ -70,9 +75,13 @@ def explain_list(table: TablePredictions, are_numbered: bool, n_listed: int) -> 
     )
     if are_numbered:
         text[1] += " Rows are numbered from 1, in the order of the table."
-    n = len(table.target.time)
+    n, n_listed, n_drawn = (
+        len(each) for each in (table.target.time, table.listed_rows, table.drawn_rows)
+    )
     if n_listed < n:
         text.append(f"{n_listed:,} of {format_count(n, 'row')} are listed, evenly spaced.")
+    if n_drawn < n_listed:
+        text.append(f"{n_drawn:,} of them, evenly spaced, have a curve; the others quantiles only.")
     return text
 
 

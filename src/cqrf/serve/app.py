@@ -56,6 +56,7 @@ def make_app(
     limits: Limits | None = None,
     hosts: Sequence[str] = (),
     any_address: bool = False,
+    strict: bool = False,
     n_jobs: int | None = -1,
 ) -> SecurityMiddleware:
     """The application, behind its security middleware.
@@ -70,6 +71,8 @@ def make_app(
         Hosts that requests may name, beside localhost and its addresses.
     any_address : bool
         Whether requests may name any IP address as host.
+    strict : bool
+        Whether a level that training did not have is refused, not treated as missing.
     n_jobs : int, optional
         Requests that are computed at the same time.
     """
@@ -85,10 +88,10 @@ def make_app(
     )
     _add_handlers(app)
     _add_assets(app)
-    _add_predictions(app, view, limits, WorkerThreads(effective_n_jobs(n_jobs)))
+    _add_predictions(app, view, limits, WorkerThreads(effective_n_jobs(n_jobs)), strict=strict)
     _add_description(app, view, limits)
-    _add_rows(app, view)
-    document = write_document(app, view, limits)
+    _add_rows(app, view, strict=strict)
+    document = write_document(app, view, limits, strict=strict)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> PlainJson:
@@ -116,7 +119,9 @@ class WorkerThreads:
         return await anyio.to_thread.run_sync(work, limiter=self.limiter)
 
 
-def _add_predictions(app: FastAPI, view: ModelView, limits: Limits, threads: WorkerThreads) -> None:
+def _add_predictions(
+    app: FastAPI, view: ModelView, limits: Limits, threads: WorkerThreads, *, strict: bool
+) -> None:
     errors: Responses = {
         413: _error("The body is too large."),
         415: _error("The content type is not JSON."),
@@ -126,14 +131,17 @@ def _add_predictions(app: FastAPI, view: ModelView, limits: Limits, threads: Wor
 
     @app.post("/predict", response_model=schema.PredictResponse, responses=errors, tags=["forest"])
     async def predict(body: schema.PredictRequest) -> PlainJson:
-        """Quantiles, intervals and survival probabilities of rows."""
-        request = PredictionRequest(body.quantiles, body.times, body.intervals, body.confidence)
+        """Quantiles, intervals, survival probabilities and restricted means of rows."""
+        request = PredictionRequest(
+            body.quantiles, body.times, body.intervals, body.confidence, body.horizons, body.given
+        )
         _check_size(len(body.rows), request, limits)
 
         def respond() -> PlainJson:
-            matrix = read_rows(body.rows, view.columns)
-            rows = predict_rows(view, matrix, request)
-            confidence = describe_confidence(view, body.confidence)
+            read = read_rows(body.rows, view.columns, strict=strict)
+            rows = predict_rows(view, read, request)
+            is_given = body.given is not None
+            confidence = describe_confidence(view, body.confidence, is_given=is_given)
             return PlainJson({"rows": rows, "confidence": confidence})
 
         return await threads.run(respond)
@@ -143,12 +151,14 @@ def _add_predictions(app: FastAPI, view: ModelView, limits: Limits, threads: Wor
         """Curves, quantiles and neighbours of one or two subjects."""
 
         def respond() -> PlainJson:
-            matrix = read_rows(body.subjects, view.columns, "subjects")
+            rows = read_rows(body.subjects, view.columns, "subjects", strict=True)
+            given = body.given
             return PlainJson(
                 {
-                    "times": view.times.tolist(),
-                    "confidence": describe_confidence(view, CONFIDENCE),
-                    "subjects": describe_subjects(view, matrix),
+                    "times": view.grid(given).tolist(),
+                    "given": given,
+                    "confidence": describe_confidence(view, CONFIDENCE, is_given=given is not None),
+                    "subjects": describe_subjects(view, rows.matrix, given),
                 }
             )
 
@@ -163,7 +173,7 @@ def _check_size(n_rows: int, request: PredictionRequest, limits: Limits) -> None
         raise RequestError(
             Problem(
                 f"rows: {n_rows:,} rows with {request.n_values:,} values each are more than "
-                f"{limits.values:,} values: send fewer rows, quantiles or times.",
+                f"{limits.values:,} values: send fewer rows, quantiles, times or horizons.",
                 "rows",
             )
         )
@@ -183,8 +193,9 @@ def _add_description(app: FastAPI, view: ModelView, limits: Limits) -> None:
         return PlainJson({"status": "ok", "version": cqrf.__version__})
 
 
-def _add_rows(app: FastAPI, view: ModelView) -> None:
+def _add_rows(app: FastAPI, view: ModelView, *, strict: bool) -> None:
     no_row: Responses = {404: _error("There is no such row, or the server has no table.")}
+    wrong_row = "Row numbers are whole numbers. With --strict: a level that training did not have."
 
     @app.get(
         "/rows",
@@ -200,12 +211,12 @@ def _add_rows(app: FastAPI, view: ModelView) -> None:
     @app.get(
         "/rows/{row}",
         response_model=schema.DataRow,
-        responses={**no_row, 422: _error("Row numbers are whole numbers.")},
+        responses={**no_row, 422: _error(wrong_row)},
         tags=["page"],
     )
     async def one_row(row: int) -> PlainJson:
         """A row of the table, by its number from 1."""
-        return PlainJson(find_row(view.data, row, view.columns))
+        return PlainJson(find_row(view.data, row, view.columns, strict=strict))
 
 
 def _add_assets(app: FastAPI) -> None:
@@ -251,7 +262,7 @@ def _describe_problem(error: Any) -> Problem:
     if error["type"] == "json_invalid":
         return Problem(f"the body is not JSON: {error.get('ctx', {}).get('error', text)}.")
     field = ""
-    for step in place[1:]:
+    for step in (step for step in place[1:] if step not in (schema.FOR_ALL, schema.FOR_EACH)):
         field += f"[{step}]" if isinstance(step, int) else f".{step}" if field else str(step)
     text = text[:1].lower() + text[1:]
     row = place[2] if place[1:2] in (["rows"], ["subjects"]) and len(place) > 2 else None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.spec import MISSING
-from cqrf._input.features import CATEGORY, DATE, DURATION
+from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf._model.fitted import Model
 from cqrf.serve.bin_values import are_evenly_spaced, decode_column, list_codes, strip_noise
 from cqrf.serve.values import SECONDS_PER_DAY, Column, Value, write_value

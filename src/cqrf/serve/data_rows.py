@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cqrf._input.features import read_features
+from cqrf._input.features import feature_names, read_features
+from cqrf._input.frames import as_frame, columns_of
 from cqrf._input.target import Target, read_target
-from cqrf._model.predict import encode_all
+from cqrf._model.queries import encode_all
 from cqrf._views.training_table import is_training_table
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.serve.values import Column, Problem, RequestError, Value, write_value
+from cqrf.serve.values import (
+    Column,
+    Problem,
+    RequestError,
+    UnseenLevelError,
+    Value,
+    note_unseen,
+    read_value,
+    shorten,
+    write_value,
+)
 
 MAX_FOUND = 50
+
+
+class UnseenLevel(NamedTuple):
+    """A level of a row that training did not have."""
+
+    column: str
+    error: UnseenLevelError
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +50,27 @@ class DataRows:
         Where they came from.
     training : Target or None
         Times and events, if these are the training rows.
+    id_column : str or None
+        Column that the labels come from; None if they are row numbers.
+    unseen : dict of int to list of UnseenLevel
+        Levels that training did not have, by the rows that have them.
     """
 
     matrix: NDArray[Any]
     labels: list[str]
     source: str
     training: Target | None
+    id_column: str | None = None
+    unseen: dict[int, list[UnseenLevel]] = field(default_factory=dict)
 
 
 def read_data_rows(
-    forest: CensoredQuantileForest, X: Any, y: Any, labels: Sequence[str], source: str
+    forest: CensoredQuantileForest,
+    X: Any,
+    y: Any,
+    labels: Sequence[str],
+    source: str,
+    id_column: str | None = None,
 ) -> DataRows:
     """Rows of a table; y is None if times and events are not known."""
     model = forest.model_
@@ -51,7 +80,28 @@ def read_data_rows(
         target = read_target(y)
         if is_training_table(model, target, encode_all(model, matrix)):
             training = target
-    return DataRows(matrix, list(labels), source, training)
+    return DataRows(
+        matrix, list(labels), source, training, id_column, find_unseen_levels(forest, X)
+    )
+
+
+def find_unseen_levels(forest: CensoredQuantileForest, X: Any) -> dict[int, list[UnseenLevel]]:
+    """Levels that training did not have, by the rows of X that have them."""
+    frame, unseen = as_frame(X), dict[int, list[UnseenLevel]]()
+    if frame is None:
+        return unseen
+    columns = forest.model_.columns
+    known = zip(feature_names(forest), columns.kinds, columns.levels, strict=True)
+    for read, (name, kind, levels) in zip(columns_of(frame), known, strict=True):
+        if levels is None:
+            continue
+        column, codes = Column(name, kind, levels), {label: i for i, label in enumerate(levels)}
+        for row, label in enumerate(read.list_labels()):
+            try:
+                read_value(label, column, codes)
+            except UnseenLevelError as error:
+                unseen.setdefault(row, []).append(UnseenLevel(name, error))
+    return unseen
 
 
 def row_values(data: DataRows, row: int, columns: Sequence[Column]) -> dict[str, Value]:
@@ -63,8 +113,13 @@ def row_values(data: DataRows, row: int, columns: Sequence[Column]) -> dict[str,
     }
 
 
-def find_row(data: DataRows | None, number: int, columns: Sequence[Column]) -> dict[str, Any]:
-    """A row of the table, by its number from 1."""
+def find_row(
+    data: DataRows | None, number: int, columns: Sequence[Column], *, strict: bool = False
+) -> dict[str, Any]:
+    """A row of the table, by its number from 1.
+
+    A level that training did not have is missing, with a note; an error if ``strict``.
+    """
     data = require_data(data)
     if not 1 <= number <= len(data.labels):
         raise RequestError(
@@ -72,12 +127,22 @@ def find_row(data: DataRows | None, number: int, columns: Sequence[Column]) -> d
             status=404,
         )
     row, target = number - 1, data.training
+    unseen = data.unseen.get(row, [])
+    if strict and unseen:
+        where = f"row {number}, column"
+        raise RequestError(
+            *(
+                Problem(f"{where} {shorten(name)!r} {error}.", "row", None, name)
+                for name, error in unseen
+            )
+        )
     return {
         "row": number,
         "label": data.labels[row],
         "values": row_values(data, row, columns),
         "time": None if target is None else float(target.time[row]),
         "event": None if target is None else bool(target.event[row]),
+        "notes": [note_unseen(name, error) for name, error in unseen],
     }
 
 

@@ -27,6 +27,8 @@ def describe_model(view: ModelView, limits: Limits) -> dict[str, Any]:
         "last_time": float(train.time.max()),
         "trees": len(model.forest.roots),
         "censoring": model.censoring,
+        "time_unit": getattr(forest, "time_unit", None),
+        "event_name": getattr(forest, "event_name", None),
         "settings": plain_settings(forest),
         "notes": dict(getattr(forest, "notes_", {})),
         "confidence": describe_confidence(view, CONFIDENCE),
@@ -37,6 +39,7 @@ def describe_model(view: ModelView, limits: Limits) -> dict[str, Any]:
             "source": data.source,
             "rows": len(data.labels),
             "training": data.training is not None,
+            "id": data.id_column,
         },
     }
 
@@ -59,6 +62,8 @@ def describe_column(summary: ColumnSummary) -> dict[str, Any]:
     }
 
 
-def describe_confidence(view: ModelView, level: float | None) -> dict[str, Any]:
+def describe_confidence(
+    view: ModelView, level: float | None, *, is_given: bool = False
+) -> dict[str, Any]:
     """Level of the confidence intervals, and why there are none."""
-    return {"level": level, "reason": None if level is None else view.no_errors_reason}
+    return {"level": level, "reason": None if level is None else view.why_no_errors(is_given)}

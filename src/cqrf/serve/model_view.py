@@ -22,6 +22,9 @@ from cqrf.serve.values import Column
 
 N_TIMES = 161  # of the even grid on which curves are given
 PADDING = 0.1  # share of the range of times that is drawn beyond its ends
+NO_REMAINING_ERRORS = (
+    "standard errors are not available for the time that remains after a time already survived."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,20 @@ class ModelView:
     def columns(self) -> list[Column]:
         """Name, kind and levels of each column."""
         return [summary.column for summary in self.summaries]
+
+    def why_no_errors(self, is_given: bool) -> str | None:
+        """Why there are no standard errors, of remaining times if ``is_given``; None if some."""
+        reason = self.no_errors_reason
+        return NO_REMAINING_ERRORS if reason is None and is_given else reason
+
+    def grid(self, given: float | None) -> NDArray[np.float64]:
+        """Even grid of times on which curves are given, from the time already survived on."""
+        if given is None:
+            return self.times
+        longest = float(self.model.training_target.time.max()) - given
+        if longest <= 0:  # nothing is known: the grid only gives the chart an axis
+            longest = float(np.ptp(self.times))
+        return np.linspace(0.0, (1 + PADDING) * longest, N_TIMES)
 
     @property
     def shows_training(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from cqrf._input.features import CATEGORY, DATE, DURATION
+from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf.serve.columns import ColumnSummary
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.schema import Limits
@@ -17,12 +17,18 @@ DESCRIPTION = """Quantiles, intervals and survival probabilities of censored tim
 
 No response holds NaN or infinity. A time that is not identifiable because of censoring is
 `{"value": null, "bound": 4500.0, "reason": "after_bound"}`: it is only known to come after the
-bound (before it, under left censoring). Every error response has the form
+bound (before it, under left censoring). Nor is anything made up beyond the end of a survival curve:
+`{"time": 7300.0, "probability": null, "bound": 4500.0, "reason": "after_bound"}` means that no
+training row like this one was followed for longer than the bound. The confidence interval is null
+there, and so is a restricted mean with a horizon beyond the bound. Every error response has
+the form
 `{"error": "...", "problems": [{"message": "...", "field": "...", "row": 0, "column": "..."}]}`.
 """
 
 
-def write_document(app: FastAPI, view: ModelView, limits: Limits) -> dict[str, Any]:
+def write_document(
+    app: FastAPI, view: ModelView, limits: Limits, *, strict: bool
+) -> dict[str, Any]:
     """The OpenAPI document of the app."""
     document = get_openapi(
         title="cqrf",
@@ -35,15 +41,8 @@ def write_document(app: FastAPI, view: ModelView, limits: Limits) -> dict[str, A
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     typical = {summary.column.name: summary.typical for summary in view.summaries}
-    schemas["Row"] = {
-        "type": "object",
-        "title": "Row",
-        "description": "A value for each column of the model; null where it is missing.",
-        "properties": {each.column.name: value_schema(each) for each in view.summaries},
-        "required": [column.name for column in view.columns],
-        "additionalProperties": False,
-        "example": typical,
-    }
+    schemas["Row"] = row_schema(view, "A value for each column; null where it is missing.", strict)
+    schemas["SubjectRow"] = row_schema(view, "A row of known levels.", strict=True)
     row = {"$ref": "#/components/schemas/Row"}
     schemas["PredictRequest"]["properties"]["rows"] |= {"items": row, "maxItems": limits.rows}
     schemas["PredictRequest"]["example"] = {
@@ -51,7 +50,9 @@ def write_document(app: FastAPI, view: ModelView, limits: Limits) -> dict[str, A
         "quantiles": [0.1, 0.5],
         "intervals": [0.8],
     }
-    schemas["SubjectsRequest"]["properties"]["subjects"]["items"] = row
+    schemas["SubjectsRequest"]["properties"]["subjects"]["items"] = {
+        "$ref": "#/components/schemas/SubjectRow"
+    }
     schemas["SubjectsRequest"]["example"] = {"subjects": [typical]}
     schemas["Time"]["examples"] = [
         {"value": 1200.0, "bound": None, "reason": None},
@@ -60,11 +61,30 @@ def write_document(app: FastAPI, view: ModelView, limits: Limits) -> dict[str, A
     return document
 
 
-def value_schema(summary: ColumnSummary) -> dict[str, Any]:
-    """Schema of a value of a column."""
+def row_schema(view: ModelView, description: str, strict: bool) -> dict[str, Any]:
+    """Schema of a row."""
+    return {
+        "type": "object",
+        "title": "Row",
+        "description": description,
+        "properties": {each.column.name: value_schema(each, strict) for each in view.summaries},
+        "required": [column.name for column in view.columns],
+        "additionalProperties": False,
+        "example": {summary.column.name: summary.typical for summary in view.summaries},
+    }
+
+
+def value_schema(summary: ColumnSummary, strict: bool) -> dict[str, Any]:
+    """Schema of a value of a column; if ``strict``, a category has its known levels only."""
     column = summary.column
-    if column.kind == CATEGORY:
+    if column.kind == CATEGORY and strict:
         return {"enum": [*(column.levels or ()), None]}
+    if column.kind == CATEGORY:
+        return {
+            "type": ["string", "null"],
+            "examples": list(column.levels or ()),
+            "description": "A level that training did not have is treated as missing.",
+        }
     if column.kind == DATE:
         days = {"type": "string", "format": "date"}
         moments = {"type": "string", "format": "date-time"}

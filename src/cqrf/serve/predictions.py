@@ -2,7 +2,8 @@
 
 Nothing here is NaN or infinite. A time that is not identifiable because of censoring has no value
 but a bound: the time of the last neighbour, after which it lies (of the first neighbour, before
-which it lies, under left censoring).
+which it lies, under left censoring). Likewise a survival probability, or a restricted mean, beyond
+the end of a curve has no value but a bound: the time up to which the curve is known.
 """
 
 from __future__ import annotations
@@ -15,38 +16,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._model.predict import (
+    KnownTimes,
     MaxLevel,
     QuantileIntervals,
     Quantiles,
+    RestrictedMean,
     SurvivalAt,
     SurvivalErrors,
     WeightRows,
-    encode_queries,
     read_weights,
 )
+from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._views.curves import SHOWN_LEVELS
 from cqrf.serve.data_rows import row_values
 from cqrf.serve.model_view import ModelView
+from cqrf.serve.values import Problem, RequestError, RowsRead
 
-AFTER, BEFORE, OPEN = "after_bound", "before_bound", "open"
+AFTER, BEFORE, OPEN, TOO_LATE = "after_bound", "before_bound", "open", "given_too_late"
 CONFIDENCE = 0.95  # of the band on the page
 MAX_NEIGHBOURS = 12
 DECIMALS = 6  # of probabilities and weights on the page
 
 
 class PredictionRequest(NamedTuple):
-    """What is predicted for every row."""
+    """What is predicted for every row.
+
+    ``given``: the time already survived, one for all rows or one for each; times and horizons
+    count from it on.
+    """
 
     quantiles: Sequence[float]
     times: Sequence[float] = ()
     intervals: Sequence[float] = ()
     confidence: float | None = None
+    horizons: Sequence[float] = ()
+    given: float | Sequence[float] | None = None
 
     @property
     def n_values(self) -> int:
         """Predicted values for each row."""
-        return len(self.quantiles) + len(self.times) + 2 * len(self.intervals)
+        n_ends = 2 * len(self.intervals)
+        return len(self.quantiles) + len(self.times) + len(self.horizons) + n_ends
+
+    def given_of(self, i: int) -> float | None:
+        """Time that row i has already survived."""
+        return self.given[i] if isinstance(self.given, Sequence) else self.given
 
 
 class Estimates(NamedTuple):
@@ -58,8 +73,10 @@ class Estimates(NamedTuple):
         The requested quantiles, then both ends of each prediction interval.
     bounds, max_levels : ndarray of shape (n,)
         Time of the last neighbour, and largest identifiable level.
-    survival : ndarray of shape (n, n_times)
-        Survival probabilities.
+    survival, means : ndarray of shape (n, n_times) and (n, n_horizons)
+        Survival probabilities and restricted means; NaN where they are not known.
+    known : ndarray of shape (n, 2)
+        First and last time at which each survival curve is known.
     quantile_intervals, survival_intervals : ndarray of shape (n, ..., 2), or None
         Confidence intervals; None if there are no standard errors.
     """
@@ -68,16 +85,46 @@ class Estimates(NamedTuple):
     bounds: NDArray[np.float64]
     max_levels: NDArray[np.float64]
     survival: NDArray[np.float64]
+    means: NDArray[np.float64]
+    known: NDArray[np.float64]
     quantile_intervals: NDArray[np.float64] | None
     survival_intervals: NDArray[np.float64] | None
 
 
 def predict_rows(
-    view: ModelView, matrix: NDArray[np.float64], request: PredictionRequest
+    view: ModelView, rows: RowsRead, request: PredictionRequest
 ) -> list[dict[str, Any]]:
-    """Quantiles, intervals and survival of each row of a matrix."""
-    estimates = estimate(view, matrix, request)
-    return [row_content(view, estimates, i, request) for i in range(len(matrix))]
+    """Quantiles, intervals, survival and means of each row, with the notes on it."""
+    check_given(view, request.given, len(rows.matrix))
+    estimates = estimate(view, rows.matrix, request)
+    predictions = []
+    for i, notes in enumerate(rows.notes):
+        content, given = row_content(view, estimates, i, request), request.given_of(i)
+        if is_known_nowhere(estimates.known[i]):
+            notes = [
+                *notes,
+                f"no training row with weight is at risk after the time already survived, {given:g}"
+                ": nothing is known of the time that remains.",
+            ]
+        predictions.append({**content, "given": given, "notes": notes})
+    return predictions
+
+
+def check_given(view: ModelView, given: float | Sequence[float] | None, n_rows: int) -> None:
+    """Refuse times already survived if times are left-censored, or if there are not n of them."""
+    if given is None:
+        return
+    if view.model.censoring == "left":
+        message = "given: the times of this model are left-censored; leave it out, or send null."
+        raise RequestError(Problem(message, "given"))
+    if isinstance(given, Sequence) and len(given) != n_rows:
+        message = f"given: {len(given)} times for {n_rows} rows; send one number, or one per row."
+        raise RequestError(Problem(message, "given"))
+
+
+def is_known_nowhere(known: NDArray[np.float64]) -> bool:
+    """Whether no time is in the range, as after a time that no neighbour has survived."""
+    return bool(known[1] < known[0])
 
 
 def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRequest) -> Estimates:
@@ -87,25 +134,34 @@ def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRe
     ends = [level for tail in tails for level in (tail, 1 - tail)]
     levels = np.array([*request.quantiles, *ends], dtype=np.float64)
     times = np.array(request.times, dtype=np.float64)
-    readers: list[Any] = [Quantiles(solver, levels), MaxLevel(solver), SurvivalAt(times)]
-    queries = encode_queries(model, matrix, 1)
-    if request.confidence is None or view.no_errors_reason is not None:
-        solution, max_levels, survival = read_weights(model, queries, readers, 1)
-        quantile_intervals = survival_intervals = None
+    readers: list[Any] = [Quantiles(solver, levels), MaxLevel(solver), SurvivalAt(times, "nan")]
+    readers += [KnownTimes(), *(RestrictedMean(horizon, "nan") for horizon in request.horizons)]
+    queries = encode_queries(model, matrix, 1, request.given)
+    quantile_intervals = survival_intervals = None
+    if request.confidence is None or view.why_no_errors(request.given is not None) is not None:
+        results = read_weights(model, queries, readers, 1)
     else:
         width = confidence_width(request.confidence)
         requested = levels[: len(request.quantiles)]
         readers += [SurvivalErrors(times), QuantileIntervals(solver, requested, width)]
         with np.errstate(over="ignore"):  # at levels near 1 an end is infinite
-            results = read_weights(model, queries, readers, 1)
-            solution, max_levels, survival, errors, quantile_intervals = results
-            band = survival_interval(survival, width * errors, model.censoring)
+            *results, errors, quantile_intervals = read_weights(model, queries, readers, 1)
+            band = survival_interval(results[2], width * errors, model.censoring)
         survival_intervals = np.stack(band, axis=-1)
+    solution, max_levels, survival, known, *found = results
+    if request.given is not None:  # T > given, so that min(T - given, h) = h for h <= 0
+        is_known = known[:, 0] <= known[:, 1]
+        found = [
+            np.where(is_known, horizon, np.nan) if horizon <= 0 else mean
+            for horizon, mean in zip(request.horizons, found, strict=True)
+        ]
     return Estimates(
         quantiles=solution.values,
         bounds=solution.last_neighbor,
         max_levels=max_levels,
         survival=survival,
+        means=np.column_stack([np.empty((len(matrix), 0)), *found]),
+        known=known,
         quantile_intervals=quantile_intervals,
         survival_intervals=survival_intervals,
     )
@@ -129,9 +185,14 @@ def row_content(
         {"level": level, **time_content(values[k], bound)}
         for k, level in enumerate(request.quantiles)
     ]
+    known = estimates.known[i]
     survival: list[dict[str, Any]] = [
-        {"time": time, "probability": float(estimates.survival[i, k])}
-        for k, time in enumerate(request.times)
+        {"time": time, **known_content("probability", value, time, known)}
+        for time, value in zip(request.times, estimates.survival[i].tolist(), strict=True)
+    ]
+    means = [
+        {"horizon": horizon, **known_content("value", value, horizon, known)}
+        for horizon, value in zip(request.horizons, estimates.means[i].tolist(), strict=True)
     ]
     if request.confidence is not None:
         for k, quantile in enumerate(quantiles):
@@ -142,31 +203,37 @@ def row_content(
             found = estimates.survival_intervals
             band = None if found is None else found[i, k].tolist()
             probability["confidence_interval"] = (
-                None if band is None else {"lower": band[0], "upper": band[1]}
+                None
+                if band is None or probability["probability"] is None
+                else {"lower": band[0], "upper": band[1]}
             )
     return {
         "quantiles": quantiles,
         "intervals": intervals,
         "survival": survival,
+        "means": means,
         "estimable": estimable_content(view, float(estimates.max_levels[i]), bound),
     }
 
 
-def describe_subjects(view: ModelView, matrix: NDArray[np.float64]) -> list[dict[str, Any]]:
+def describe_subjects(
+    view: ModelView, matrix: NDArray[np.float64], given: float | None = None
+) -> list[dict[str, Any]]:
     """Everything that the page shows of each row of a matrix."""
-    model, solver = view.model, view.solver
+    check_given(view, given, len(matrix))
+    model, solver, times = view.model, view.solver, view.grid(given)
     readers: list[Any] = [
         Quantiles(solver, np.array(SHOWN_LEVELS)),
         MaxLevel(solver),
-        SurvivalAt(view.times),
+        SurvivalAt(times, "nan"),
         WeightRows(),
     ]
-    queries = encode_queries(model, matrix, 1)
+    queries = encode_queries(model, matrix, 1, given)
     lower = upper = None
-    if view.no_errors_reason is not None:
+    if view.why_no_errors(given is not None) is not None:
         solution, max_levels, survival, weights = read_weights(model, queries, readers, 1)
     else:
-        readers.append(SurvivalErrors(view.times))
+        readers.append(SurvivalErrors(times))
         solution, max_levels, survival, weights, errors = read_weights(model, queries, readers, 1)
         width = confidence_width(CONFIDENCE) * errors
         with np.errstate(over="ignore"):
@@ -217,10 +284,26 @@ def list_neighbours(
     ]
 
 
+def known_content(
+    name: str, value: float, time: float, known: NDArray[np.float64]
+) -> dict[str, Any]:
+    """What is known at a time, or the end of the curve and the side on which the time lies."""
+    first, last = known.tolist()
+    if not math.isnan(value):
+        return {name: value, "bound": None, "reason": None}
+    if is_known_nowhere(known):
+        return {name: None, "bound": None, "reason": TOO_LATE}
+    if time > last:
+        return {name: None, "bound": last, "reason": AFTER}
+    return {name: None, "bound": first, "reason": BEFORE}
+
+
 def time_content(value: float, bound: float) -> dict[str, Any]:
-    """A time, or the bound beyond which it lies."""
+    """A time, or the bound beyond which it lies; NaN after a time that no neighbour survived."""
     if math.isfinite(value):
         return {"value": value, "bound": None, "reason": None}
+    if math.isnan(value):
+        return {"value": None, "bound": None, "reason": TOO_LATE}
     return {"value": None, "bound": bound, "reason": AFTER if value > 0 else BEFORE}
 
 
@@ -248,11 +331,11 @@ def estimable_content(view: ModelView, max_level: float, bound: float) -> dict[s
     return {
         "from_level": max_level if from_left else 0.0,
         "to_level": 1.0 if from_left else max_level,
-        "bound": bound,
+        "bound": bound if math.isfinite(bound) else None,
     }
 
 
-def round_all(values: NDArray[np.float64]) -> list[float]:
-    """Probabilities with as many decimals as a chart shows."""
-    rounded: list[float] = np.round(values, DECIMALS).tolist()
-    return rounded
+def round_all(values: NDArray[np.float64]) -> list[float | None]:
+    """Probabilities with as many decimals as a chart shows; None where they are not known."""
+    rounded = np.round(values, DECIMALS).tolist()
+    return [None if math.isnan(value) else value for value in rounded]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from cqrf.serve.values import MAX_NUMBER, is_within
 
-MAX_LEVELS, MAX_TIMES, MAX_INTERVALS = 99, 500, 10
+MAX_LEVELS, MAX_TIMES, MAX_INTERVALS, MAX_HORIZONS = 99, 500, 10, 10
 MAX_SUBJECTS = 2
 MAX_CONFIDENCE = 0.9999
 
@@ -24,6 +24,12 @@ def check_size(value: Any) -> Any:
 
 TimeNumber = Annotated[float, BeforeValidator(check_size), Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 Value = float | str | None
+FOR_ALL, FOR_EACH = "for_all", "for_each"  # the two forms of `given`
+Given = Annotated[
+    Annotated[TimeNumber, Tag(FOR_ALL)] | Annotated[list[TimeNumber], Tag(FOR_EACH)],
+    Discriminator(lambda value: FOR_EACH if isinstance(value, list) else FOR_ALL),
+]
+Reason = Literal["after_bound", "before_bound", "given_too_late", "open"]
 
 
 class Strict(BaseModel):
@@ -46,6 +52,12 @@ class PredictRequest(Strict):
     times: list[TimeNumber] = Field(
         default=[], max_length=MAX_TIMES, description="Times t at which to give P(T > t)."
     )
+    horizons: list[TimeNumber] = Field(
+        default=[],
+        max_length=MAX_HORIZONS,
+        description="Horizons h of restricted means E[min(T, h)]; E[max(T, h)] under left "
+        "censoring.",
+    )
     intervals: list[Share] = Field(
         default=[],
         max_length=MAX_INTERVALS,
@@ -56,22 +68,35 @@ class PredictRequest(Strict):
         description="Level of confidence intervals of the estimates, for forests fitted with "
         "bag_size of 2 or more; for others they are null and `confidence.reason` gives the reason.",
     )
+    given: Given | None = Field(
+        default=None,
+        description="Time that every row has already survived, or a list with one time for each "
+        "row; for right-censored times. The predictions are then about the time that remains: all "
+        "times, horizons and quantiles count from it on.",
+    )
 
 
 class SubjectsRequest(Strict):
     """One or two subjects of the page."""
 
     subjects: list[dict[str, Any]] = Field(min_length=1, max_length=MAX_SUBJECTS)
+    given: TimeNumber | None = Field(
+        default=None,
+        description="Time that the subjects have already survived; times count from it on.",
+    )
 
 
 class Time(BaseModel):
     """A time. If it is not identifiable, value is null and it lies beyond the bound."""
 
     value: float | None = Field(description="The time; null if it is not identifiable.")
-    bound: float | None = Field(description="If value is null: the time of the last neighbour.")
-    reason: Literal["after_bound", "before_bound", "open"] | None = Field(
+    bound: float | None = Field(
+        description="If value is null: the time of the last neighbour; null if there is none."
+    )
+    reason: Reason | None = Field(
         description="If value is null: the side of the bound on which the time lies; `open` for an "
-        "end of a confidence interval without a limit."
+        "end of a confidence interval without a limit; `given_too_late` if no neighbour is at risk "
+        "after the time already survived."
     )
 
 
@@ -105,12 +130,38 @@ class ProbabilityInterval(BaseModel):
 
 
 class SurvivalProbability(BaseModel):
-    """P(T > time)."""
+    """P(T > time). Beyond the end of the row's curve it is null: nothing is known there."""
 
     time: float
-    probability: float = Field(ge=0, le=1)
+    probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        description="Null where no neighbour is at risk any more and the curve has not reached 0."
+    )
+    bound: float | None = Field(
+        description="If probability is null: the time up to which the curve is known (from which "
+        "on, under left censoring)."
+    )
+    reason: Reason | None = Field(
+        description="If probability is null: the side of the bound on which the requested time "
+        "lies; `given_too_late` if no neighbour is at risk after the time already survived."
+    )
     confidence_interval: ProbabilityInterval | None = Field(
-        default=None, description="Only if the request has confidence."
+        default=None,
+        description="Only if the request has confidence; null where the probability is.",
+    )
+
+
+class RestrictedMean(BaseModel):
+    """E[min(T, horizon)]. If the row's curve ends before the horizon it is null."""
+
+    horizon: float
+    value: float | None = Field(description="Null where the curve is not known at the horizon.")
+    bound: float | None = Field(
+        description="If value is null: the largest horizon that is known (the smallest, under left "
+        "censoring)."
+    )
+    reason: Reason | None = Field(
+        description="If value is null: the side of the bound on which the horizon lies; "
+        "`given_too_late` if no neighbour is at risk after the time already survived."
     )
 
 
@@ -119,8 +170,9 @@ class Estimable(BaseModel):
 
     from_level: float
     to_level: float
-    bound: float = Field(
-        description="Time of the last neighbour (of the first, under left censoring)."
+    bound: float | None = Field(
+        description="Time of the last neighbour (of the first, under left censoring). With `given` "
+        "it counts from there on, and is null if all levels are identifiable, or none."
     )
 
 
@@ -130,7 +182,13 @@ class RowPrediction(BaseModel):
     quantiles: list[Quantile]
     intervals: list[Interval]
     survival: list[SurvivalProbability]
+    means: list[RestrictedMean]
+    given: float | None = Field(description="Time that the row has already survived.")
     estimable: Estimable
+    notes: list[str] = Field(
+        description="What is to be known about the row: a level that training did not have, a time "
+        "already survived after which nothing is known."
+    )
 
 
 class Confidence(BaseModel):
@@ -159,13 +217,13 @@ class Neighbour(BaseModel):
 
 
 class Subject(BaseModel):
-    """Everything that the page shows of a subject; survival is at `times`."""
+    """Everything that the page shows of a subject; survival is at `times`, null where unknown."""
 
     quantiles: list[Quantile]
     estimable: Estimable
-    survival: list[float]
-    lower: list[float] | None
-    upper: list[float] | None
+    survival: list[float | None]
+    lower: list[float | None] | None
+    upper: list[float | None] | None
     n_neighbours: int = Field(description="Training rows with positive weight.")
     effective_sample_size: float = Field(description="One over the sum of squared weights.")
     neighbours: list[Neighbour] | None = Field(
@@ -177,6 +235,7 @@ class SubjectsResponse(BaseModel):
     """Predictions for the subjects of the page."""
 
     times: list[float]
+    given: float | None = Field(description="Time already survived, from which times count.")
     confidence: Confidence
     subjects: list[Subject]
 
@@ -216,10 +275,11 @@ class Limits(BaseModel):
 
     rows: int
     bytes: int
-    values: int = Field(description="Rows times quantiles, times and ends of intervals.")
+    values: int = Field(description="Rows times quantiles, times, horizons and interval ends.")
     quantiles: int = MAX_LEVELS
     times: int = MAX_TIMES
     intervals: int = MAX_INTERVALS
+    horizons: int = MAX_HORIZONS
 
 
 class Data(BaseModel):
@@ -228,6 +288,7 @@ class Data(BaseModel):
     source: str
     rows: int
     training: bool = Field(description="Whether it is the training table.")
+    id: str | None = Field(description="Column whose values are the labels; null: row numbers.")
 
 
 class ModelDescription(BaseModel):
@@ -243,6 +304,8 @@ class ModelDescription(BaseModel):
     last_time: float
     trees: int
     censoring: Literal["right", "left"]
+    time_unit: str | None = Field(description="Unit of all times, if the model has one.")
+    event_name: str | None = Field(description="Name of the event, if the model has one.")
     settings: dict[str, Any]
     notes: dict[str, str] = Field(description="Roles of columns and source, from the model file.")
     confidence: Confidence
@@ -258,6 +321,9 @@ class DataRow(BaseModel):
     values: dict[str, Value]
     time: float | None
     event: bool | None
+    notes: list[str] = Field(
+        description="Levels of the row that training did not have: they are treated as missing."
+    )
 
 
 class RowLabel(BaseModel):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._input.features import CATEGORY, DATE, DURATION
+from cqrf._input.columns import CATEGORY, DATE, DURATION
 
 SECONDS_PER_DAY = 86400.0
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -45,6 +45,17 @@ class Problem(NamedTuple):
     column: str | None = None
 
 
+class UnseenLevelError(ValueError):
+    """A category has a level that training did not have."""
+
+
+class RowsRead(NamedTuple):
+    """Rows as the forest reads them, and notes on the values of each row."""
+
+    matrix: NDArray[np.float64]
+    notes: list[list[str]]
+
+
 class RequestError(Exception):
     """A request that is refused, with its problems and the HTTP status."""
 
@@ -54,10 +65,19 @@ class RequestError(Exception):
 
 
 def read_rows(
-    rows: Sequence[dict[str, Any]], columns: Sequence[Column], field: str = "rows"
-) -> NDArray[np.float64]:
-    """Rows by column name as a matrix; raises RequestError with every problem, up to 20."""
+    rows: Sequence[dict[str, Any]],
+    columns: Sequence[Column],
+    field: str = "rows",
+    *,
+    strict: bool = False,
+) -> RowsRead:
+    """Rows by column name as a matrix; raises RequestError with every problem, up to 20.
+
+    A level that training did not have is missing, with a note, as in Python; a problem if
+    ``strict``.
+    """
     problems: list[Problem] = []
+    notes: list[list[str]] = [[] for _ in rows]
     matrix = np.empty((len(rows), len(columns)))
     names = [column.name for column in columns]
     codes = [
@@ -83,13 +103,23 @@ def read_rows(
                 continue
             try:
                 matrix[i, j] = read_value(row[column.name], column, codes[j])
+            except UnseenLevelError as error:
+                if strict:
+                    problems.append(problem_at(field, i, column.name, str(error)))
+                matrix[i, j] = math.nan
+                notes[i].append(note_unseen(column.name, error))
             except ValueError as error:
                 problems.append(problem_at(field, i, column.name, str(error)))
         if len(problems) >= MAX_PROBLEMS:
             break
     if problems:
         raise RequestError(*problems[:MAX_PROBLEMS])
-    return matrix
+    return RowsRead(matrix, notes)
+
+
+def note_unseen(column: str, error: UnseenLevelError) -> str:
+    """Note on a level that training did not have."""
+    return f"column {shorten(column)!r} {error}: treated as missing."
 
 
 def problem_at(field: str, row: int, column: str, message: str) -> Problem:
@@ -170,7 +200,7 @@ def _read_level(value: Any, column: Column, codes: dict[str, int] | None) -> flo
         found = describe(value)
         raise ValueError(f"holds {found}; it must be text, one of its levels: {_list(levels)}")
     if value not in codes:
-        raise ValueError(f"has no level {shorten(value)!r}; {_list(levels)}")
+        raise UnseenLevelError(f"has no level {shorten(value)!r}; {_list(levels)}")
     return float(codes[value])
 
 

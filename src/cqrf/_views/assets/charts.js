@@ -4,6 +4,7 @@
 
 const SVG = document.getElementById("patterns").namespaceURI;
 const MARGIN = { left: 46, right: 14, top: 22, bottom: 38 };
+const FOOT = 34;  // height of a line of texts with its title
 const tip = document.getElementById("tip");
 
 function element(name, attributes = {}, text = null) {
@@ -77,22 +78,23 @@ function redraw(host) {
   drawers.get(host)(host);
 }
 
-/* Draw axes; returns the svg and the maps from values to pixels. */
-function drawAxes(host, { x, y, label, ratio = 0.62, legend = [] }) {
+/* Draw axes; returns the svg and the maps from values to pixels. x has its ends, and the labels of
+   points, pairs of ticks, or round numbers by its format; x.foot is a line of texts below the axis. */
+function drawAxes(host, { x, y, label, ratio = 0.62, tallest = 400, legend = [] }) {
   if (legend.length) {
     const made = element("div", { class: "legend" });
     for (const [kind, text] of legend) made.append(element("span", { class: kind }, text));
     host.append(made);
   }
   const width = Math.max(220, host.clientWidth || 480);
-  const height = Math.round(Math.min(400, Math.max(190, width * ratio)));
+  const height = Math.round(Math.min(tallest, Math.max(190, width * ratio))) + (x.foot ? FOOT : 0);
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", label);
   host.append(svg);
   const right = width - MARGIN.right;
-  const bottom = height - MARGIN.bottom + (x.title ? 0 : 14);
+  const bottom = height - MARGIN.bottom + (x.title ? 0 : 14) - (x.foot ? FOOT : 0);
   const at = {
     svg, width, height, right, bottom, left: MARGIN.left, top: MARGIN.top,
     x: (value) => MARGIN.left + ((value - x.low) / (x.high - x.low)) * (right - MARGIN.left),
@@ -105,7 +107,7 @@ function drawAxes(host, { x, y, label, ratio = 0.62, legend = [] }) {
   }
   shape(svg, "line", { class: "axis", x1: at.left, x2: right, y1: bottom, y2: bottom });
   shape(svg, "text", { x: 2, y: 12 }, y.title);
-  shape(svg, "text", { x: (at.left + right) / 2, y: height - 4, "text-anchor": "middle" }, x.title);
+  shape(svg, "text", { x: (at.left + right) / 2, y: bottom + 34, "text-anchor": "middle" }, x.title);
   if (x.labels) labelCategories(at, x.labels);
   else drawTicks(at, x);
   return at;
@@ -113,13 +115,19 @@ function drawAxes(host, { x, y, label, ratio = 0.62, legend = [] }) {
 
 function drawTicks(at, x) {
   const wide = x.kind === "date" ? 90 : 65;
-  for (const tick of ticks(x.low, x.high, (at.right - at.left) / wide)) {
-    const place = at.x(tick);
+  const made = x.ticks || ticks(x.low, x.high, (at.right - at.left) / wide).map((tick) => [tick, tick]);
+  let taken = -Infinity;  // where the last label ends
+  for (const [spot, value] of made) {
+    const place = at.x(spot), text = x.format(value);
     shape(at.svg, "line", { class: "axis", x1: place, x2: place, y1: at.bottom, y2: at.bottom + 4 });
-    const anchor = place > at.right - 24 ? "end" : "middle";
-    const end = anchor === "end" ? Math.min(at.width, place + 12) : place;
-    shape(at.svg, "text", { x: end, y: at.bottom + 17, "text-anchor": anchor }, x.format(tick));
+    const half = 3.5 * text.length;
+    const middle = Math.min(place, at.width - half);
+    if (middle - half < taken) continue;
+    taken = middle + half + 4;
+    shape(at.svg, "text", { x: middle, y: at.bottom + 17, "text-anchor": "middle" }, text);
+    if (x.foot) shape(at.svg, "text", { class: "foot", x: middle, y: at.height - 4, "text-anchor": "middle" }, x.foot.text(value));
   }
+  if (x.foot) shape(at.svg, "text", { x: 2, y: at.height - 19 }, x.foot.title);
 }
 
 function labelCategories(at, labels) {

@@ -4,6 +4,8 @@
   const content = JSON.parse(document.getElementById("content").textContent);
   const state = { level: content.first_level };
   const byId = (id) => document.getElementById(id);
+  const { words } = content;
+  const MAX_PRINTED = 25;  // columns, as in the style
 
   function fillText(section) {
     const host = document.querySelector(`#${section} .text`);
@@ -32,8 +34,8 @@
     const at = drawAxes(host, {
       label: `Histogram of the observed times from ${formatNumber(edges[0])} to ${formatNumber(edges.at(-1))}: ` +
         `${sum(events)} events and ${sum(censored)} censorings.`,
-      legend: [["first", "event"], ["second", "censored"]],
-      x: { low: edges[0], high: edges.at(-1), title: "observed time", format: formatNumber },
+      legend: [["first", words.event], ["second", "censored"]],
+      x: { low: edges[0], high: edges.at(-1), title: `observed ${words.time}`, format: formatNumber },
       y: { low: 0, high: most * 1.05, title: "rows", format: formatNumber },
     });
     const stops = events.map((count, i) => {
@@ -43,25 +45,26 @@
       shape(at.svg, "rect", { class: "fill-first", x, y: middle, width, height: at.bottom - middle });
       shape(at.svg, "rect", { class: "fill-second", x, y, width, height: middle - y });
       return { x: (x + end) / 2, y,
-        lines: [`${formatNumber(edges[i])} to ${formatNumber(edges[i + 1])}`, `events: ${count}`,
+        lines: [`${formatNumber(edges[i])} to ${formatNumber(edges[i + 1])}`, `${words.event}: ${count}`,
           `censored: ${censored[i]}`] };
     });
     addCursor(at, stops);
   }
 
   function drawMarginal(host) {
-    const { event_curve: events, censoring_curve: censorings } = content.data;
+    const { event_curve: events, censoring_curve: censorings, at_risk: risk } = content.data;
+    const countAtRisk = (time) => (risk.counts[Math.round((time - risk.start) / risk.step)] ?? 0).toLocaleString("en-US");
     const [low, high] = content.time_range;
     const legend = [];
-    if (events) legend.push(["solid", "event"]);
+    if (events) legend.push(["solid", words.event]);
     if (censorings) legend.push(["dashed", "censoring"]);
     const at = drawAxes(host, {
       label: "Kaplan-Meier curves of the time of the event and of the time of censoring." +
         (events ? ` The survival probability at ${formatNumber(high)} is ` +
           `${formatPercent(events.values.at(-1))}.` : " No row has an event."),
       legend,
-      x: { low, high, title: "time", format: formatNumber },
-      y: { low: 0, high: 1, title: "survival probability", format: formatPercent },
+      x: { low, high, title: words.time, format: formatNumber, foot: { title: "rows at risk", text: countAtRisk } },
+      y: { low: 0, high: 1, title: words.survival, format: formatPercent },
     });
     const times = new Set();
     for (const [curve, kind] of [[censorings, "line second"], [events, "line"]]) {
@@ -72,18 +75,18 @@
     const stops = [...times].sort((a, b) => a - b).map((time) => ({
       x: at.x(time), y: at.y(curveValue(events || censorings, time)),
       lines: [`at ${formatNumber(time)}`,
-        events ? `event: ${formatPercent(curveValue(events, time))}` : "no event",
+        events ? `${words.event}: ${formatPercent(curveValue(events, time))}` : `no ${words.event}`,
         censorings ? `censoring: ${formatPercent(curveValue(censorings, time))}` : "no censoring"],
     }));
     addCursor(at, stops);
   }
 
   function drawCalibration(host) {
-    const { levels, observed, lower, upper, text } = content.calibration;
+    const { levels, observed, lower, upper, judged, text } = content.calibration;
     const share = (value) => formatPercent(value);
     const at = drawAxes(host, {
       label: "Calibration: share of events below each predicted level. " + text[1],
-      legend: [["solid", "observed"], ["band", "95\u00a0% band"], ["faint", "perfect"]], ratio: 0.95,
+      legend: [["solid", "observed"], ["band", "95\u00a0% band"], ["faint", "perfect"]], ratio: 0.95, tallest: 600,
       x: { low: 0, high: 1, title: "predicted level", format: share },
       y: { low: 0, high: 1, title: "share of events below it", format: share },
     });
@@ -96,24 +99,53 @@
     }
     const [x1, x2, y1, y2] = [at.x(0), at.x(1), at.y(0), at.y(1)];
     shape(at.svg, "line", { class: "line perfect", x1, x2, y1, y2 });
-    shape(at.svg, "path", { class: "line", d: linePath(at, levels, observed) });
+    const whole = linePath(at, levels, observed);
+    shape(at.svg, "path", { class: "line", "stroke-opacity": 0.3, d: whole });
+    shape(at.svg, "path", { class: "line", d: linePath(at, levels, judged) });
     addCursor(at, levels.map((_, i) => i).filter((i) => observed[i] !== null).map((i) => ({
       x: at.x(levels[i]), y: at.y(observed[i]),
       lines: [`predicted: ${share(levels[i])}`, `observed: ${share(observed[i])}`],
     })));
   }
 
+  /* A bar from zero to a value, and a whisker; places are shares of the track. */
+  function makeTrack(kind, from, to, whisker) {
+    const track = element("span", { class: `track ${kind}` });
+    const place = (node, start, end) => {
+      node.style.left = `${100 * start}%`;
+      node.style.width = `${100 * (end - start)}%`;
+      track.append(node);
+    };
+    place(element("div", { class: "size" }), Math.min(from, to), Math.max(from, to));
+    if (whisker) {
+      place(element("div", { class: "whisker" }), ...whisker);
+      place(element("div", { class: "zero" }), from, from);
+    }
+    return track;
+  }
+
   function listBars() {
     const { bars } = content.importance;
     const most = Math.max(...bars.map(({ share }) => share), 1e-9);
-    for (const { name, share, label, rest } of bars) {
+    const ends = bars.flatMap((bar) => bar.ends || []);
+    const low = Math.min(0, ...ends);
+    const span = Math.max(...ends, 1e-9) - low;
+    const place = (value) => (value - low) / span;
+    byId("bars").classList.toggle("both", ends.length > 0);
+    if (ends.length) {
+      const head = element("li", { class: "head" });
+      head.append(element("span", { class: "name" }), element("span", { class: "of-gain" }, "Gain"),
+        element("span", { class: "of-lost" }, "Permutation: skill lost"));
+      byId("bars").append(head);
+    }
+    for (const { name, share, label, rest, lost, ends: whisker, lost_label: text } of bars) {
       const item = element("li", { class: rest ? "rest" : "" });
-      const track = element("span", { class: "track" });
-      const bar = element("div");
-      bar.style.width = `${(100 * share) / most}%`;
-      track.append(bar);
-      item.append(element("span", { class: "name", title: name, dir: "auto" }, name), track,
-        element("span", { class: "share" }, label));
+      item.append(element("span", { class: "name", title: name, dir: "auto" }, name),
+        makeTrack("gain", 0, share / most), element("span", { class: "share" }, label));
+      if (whisker) {
+        item.append(makeTrack("lost", place(0), place(lost), whisker.map(place)),
+          element("span", { class: "share" }, text));
+      }
       byId("bars").append(item);
     }
   }
@@ -147,39 +179,38 @@
   }
 
   function drawPanel(host, panel, low, high) {
-    const { name, kind, grid } = panel;
-    const isCategory = kind === "category";
-    const xs = isCategory ? grid.map((_, i) => i) : grid;
+    const { name, kind, grid, labels, places, ticks } = panel;
+    const arePoints = Boolean(labels);
+    const xs = arePoints ? grid.map((_, i) => i) : places;
     const level = formatPercent(content.levels[state.level]);
     const chosen = panel.values[state.level];
     const known = chosen.filter((value) => value !== null);
     const span = known.length
       ? `from ${formatNumber(Math.min(...known))} to ${formatNumber(Math.max(...known))}` : "not identifiable because of censoring";
-    let [start, stop] = isCategory ? [-0.5, xs.length - 0.5] : [Math.min(...xs), Math.max(...xs)];
-    if (start === stop) [start, stop] = [start - 0.5, stop + 0.5];
+    const [start, stop] = arePoints ? [-0.5, xs.length - 0.5] : [0, 1];
     const at = drawAxes(host, {
       label: `The ${level} quantile along ${name}: ${span}. ${describeGaps(panel)}`,
       x: { low: start, high: stop, kind, title: kind === "duration" ? `${name} (days)` : "",
-        labels: isCategory ? grid : null,
+        labels, ticks,
         format: kind === "duration" ? (value) => formatNumber(value / 86400) : (value) => formatValue(value, kind) },
-      y: { low, high, title: "time", format: formatNumber },
+      y: { low, high, title: words.time, format: formatNumber },
       legend: [["solid", `${level} quantile`], ["faint", "the other levels"]],
     });
     const order = panel.values.map((_, k) => k).filter((k) => k !== state.level);
     for (const k of [...order, state.level]) {
       const here = k === state.level;
-      if (!isCategory) {
+      if (!arePoints) {
         shape(at.svg, "path", { class: here ? "line" : "line other", d: linePath(at, xs, panel.values[k]) });
       }
       panel.values[k].forEach((value, i) => {
-        if (value === null || !(here || isCategory)) return;
+        if (value === null || !(here || arePoints)) return;
         shape(at.svg, "circle", { class: here ? "dot" : "dot other", cx: at.x(xs[i]), cy: at.y(value),
-          r: isCategory ? (here ? 6 : 3.5) : 3.5 });
+          r: arePoints ? (here ? 6 : 3.5) : 3.5 });
       });
     }
     addCursor(at, xs.map((x, i) => ({
       x: at.x(x), y: chosen[i] === null ? null : at.y(chosen[i]),
-      lines: [`${name}: ${isCategory ? grid[i] : formatValue(x, kind)}`,
+      lines: [`${name}: ${arePoints ? labels[i] : formatValue(grid[i], kind)}`,
         ...content.levels.map((each, k) => `${formatPercent(each)}: ` +
           (panel.values[k][i] === null ? "not identifiable" : formatNumber(panel.values[k][i]))).reverse()],
     })));
@@ -202,10 +233,14 @@
   draw(byId("histogram"), drawHistogram);
   draw(byId("marginal"), drawMarginal);
   fillTable("columns", content.data.columns);
-  fillTable("scores", content.evaluation.scores.map(({ name, note, forest, baseline }) => {
+  const nMore = content.data.columns.length - MAX_PRINTED;
+  if (nMore > 0) byId("more-columns").textContent = `${nMore} more columns are not printed.`;
+  fillTable("scores", content.evaluation.scores.map(({ name, note, forest, interval, baseline }) => {
     const cell = element("td", {}, name);
-    cell.append(element("span", { class: "note" }, note));
-    return [cell, forest, baseline];
+    if (note) cell.append(element("span", { class: "note" }, note));
+    const value = element("td", { class: "number" }, forest);
+    if (interval) value.append(element("span", { class: "note" }, interval));
+    return [cell, value, baseline];
   }), ["", "number", "number"]);
   if (content.calibration.levels) draw(byId("calibrated"), drawCalibration);
   listBars();

@@ -1,21 +1,26 @@
-/* Rows: the list, which sorts and filters, and the curve of the selected row.
-   A row is an array; report/rows.py writes its fields in this order. */
+/* Rows: the list, which sorts and searches, and the curve of the selected row.
+   A row is an array; report/rows.py writes its fields in this order. Some rows end before INITIAL:
+   they have no curve. */
 
 const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL] = Array(9).keys();
 
+const MAX_SHOWN = 500;  // rows that the list has at once; a search reaches all
+
 function listRows(content, state) {
+  const { words } = content;
   const fromLeft = content.censoring === "left";
   const beyond = fromLeft ? "<" : ">";
   const levels = content.levels;
   const body = document.querySelector("#table tbody");
-  const status = (row) => (row[EVENT] ? "event" : "censored");
+  const status = (row) => (row[EVENT] ? words.event : "censored");
+  const hasCurve = (row) => row.length > INITIAL;
   const hasPrediction = (row) => row[LAST_NEIGHBOUR] !== null;
 
   /* Long labels often differ at their ends. */
   function shorten(label) {
     const signs = Array.from(label);
-    if (signs.length <= 32) return label;
-    return signs.slice(0, 18).join("") + "…" + signs.slice(-12).join("");
+    if (signs.length <= 24) return label;
+    return signs.slice(0, 13).join("") + "…" + signs.slice(-10).join("");
   }
   /* A censored time as 12+: the event came later; from the left as <12. */
   function formatTime(row) {
@@ -43,7 +48,7 @@ function listRows(content, state) {
   const top = levels.length - 1;
   const columns = [
     { head: () => "Row", cell: (row) => shorten(String(row[LABEL])), by: (row) => row[LABEL] },
-    { head: () => "Time", cell: formatTime, by: (row) => row[TIME], number: true },
+    { head: () => words.time.charAt(0).toUpperCase() + words.time.slice(1), cell: formatTime, by: (row) => row[TIME], number: true },
     { head: () => "Status", cell: status, by: status },
     { head: () => `${formatPercent(levels[state.level])} quantile`, number: true,
       cell: (row) => formatQuantile(row, state.level), by: (row) => sortKey(row, state.level) },
@@ -61,21 +66,23 @@ function listRows(content, state) {
     document.querySelector("#table thead tr").append(th);
     return { th, button };
   });
-  const lines = content.rows.rows.map((row) => {
-    const tr = element("tr", { tabindex: "-1" });
-    const cells = columns.map((column) =>
-      element("td", { class: column.number ? "number" : "" }, column.cell(row)));
-    cells[0].setAttribute("dir", "auto");
-    cells[0].title = String(row[LABEL]);
-    tr.append(...cells);
-    const line = { row, tr, cells, shown: true, text: `${row[LABEL]} ${status(row)}`.toLowerCase() };
-    tr.addEventListener("click", () => choose(line));
-    tr.addEventListener("keydown", (event) => press(event, line));
-    return line;
-  });
-  let order = lines.slice();
+  const order = content.rows.rows.map((row) => ({ row, tr: null, text: `${row[LABEL]} ${status(row)}`.toLowerCase() }));
+  let visible = [];
   let chosen = null;
   let sorted = { column: -1, up: true };
+
+  /* A line of the list is made when it is first shown. */
+  function makeLine(line) {
+    if (line.tr) return line.tr;
+    line.tr = element("tr", { tabindex: "-1" });
+    line.tr.append(...columns.map((column) =>
+      element("td", { class: column.number ? "number" : "" }, column.cell(line.row))));
+    line.tr.cells[0].setAttribute("dir", "auto");
+    line.tr.cells[0].title = String(line.row[LABEL]);
+    line.tr.addEventListener("click", () => choose(line));
+    line.tr.addEventListener("keydown", (event) => press(event, line));
+    return line.tr;
+  }
 
   function sortBy(c, keep = false) {
     const up = keep ? sorted.up : sorted.column === c ? !sorted.up : true;
@@ -92,11 +99,10 @@ function listRows(content, state) {
       if (k === c) th.setAttribute("aria-sort", up ? "ascending" : "descending");
       else th.removeAttribute("aria-sort");
     });
-    body.append(...order.map(({ tr }) => tr));
+    showList();
   }
 
   function press(event, line) {
-    const visible = order.filter(({ shown }) => shown);
     const at = visible.indexOf(line);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + 10, PageUp: at - 10,
       Home: 0, End: visible.length - 1 };
@@ -111,39 +117,39 @@ function listRows(content, state) {
 
   /* One row at a time is in the tab order. */
   function reach(line) {
-    for (const { tr } of lines) tr.setAttribute("tabindex", "-1");
-    line.tr.setAttribute("tabindex", "0");
+    for (const { tr } of visible) tr.setAttribute("tabindex", "-1");
+    makeLine(line).setAttribute("tabindex", "0");
   }
 
   function choose(line, scroll = true) {
     if (chosen) chosen.tr.removeAttribute("aria-current");
     chosen = line;
-    line.tr.setAttribute("aria-current", "true");
     reach(line);
+    line.tr.setAttribute("aria-current", "true");
     showRow();
     const detail = document.getElementById("detail");
     const box = detail.getBoundingClientRect();
     if (scroll && (box.top < 0 || box.top > window.innerHeight)) detail.scrollIntoView();
   }
 
-  function filter() {
-    const wanted = document.getElementById("filter").value.trim().toLowerCase();
-    let count = 0;
-    for (const line of lines) {
-      line.shown = line.text.includes(wanted);
-      line.tr.hidden = !line.shown;
-      count += line.shown;
-    }
-    const visible = order.filter(({ shown }) => shown);
-    if (visible.length) reach(chosen && chosen.shown ? chosen : visible[0]);
-    document.getElementById("found").textContent = count === lines.length
-      ? `${count} rows` : `${count} of ${lines.length} rows`;
+  /* Show the rows that the search finds, in their order; at first those that have a curve. */
+  function showList() {
+    const wanted = document.getElementById("search").value.trim().toLowerCase();
+    const found = order.filter(({ row, text }) => (wanted || sorted.column >= 0 ? text.includes(wanted) : hasCurve(row)));
+    visible = found.slice(0, MAX_SHOWN);
+    body.replaceChildren(...visible.map(makeLine));
+    if (visible.length) reach(visible.includes(chosen) ? chosen : visible[0]);
+    const count = (n) => n.toLocaleString("en-US");
+    document.getElementById("found").textContent = found.length > visible.length
+      ? `the first ${count(visible.length)} of ${count(found.length)} rows found`
+      : found.length === order.length ? `${count(order.length)} rows` : `${count(found.length)} of ${count(order.length)} rows`;
   }
 
   function showRow() {
     const row = chosen.row;
-    const outcome = row[EVENT] ? "event at" : fromLeft ? "event before" : "no event until";
-    document.getElementById("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}`;
+    const outcome = row[EVENT] ? `${words.event} at` : fromLeft ? `${words.event} before` : `no ${words.event} until`;
+    const unit = words.unit ? `\u00a0${words.unit}` : "";
+    document.getElementById("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}${unit}`;
     const list = document.getElementById("quantiles");
     list.replaceChildren();
     const host = document.getElementById("curve");
@@ -160,18 +166,26 @@ function listRows(content, state) {
     draw(host, () => drawCurve(host, row));
   }
 
+  /* The curve of a row as far as its quantiles tell it. */
+  function readQuantiles(row) {
+    const known = levels.map((level, k) => [row[QUANTILES][k], 1 - level]).filter(([time]) => time !== null);
+    const max = row[MAX_LEVEL] ?? (fromLeft ? 1 : 0);
+    return { initial: fromLeft ? 1 - max : 1, times: known.map(([time]) => time), values: known.map(([, value]) => value) };
+  }
+
   function drawCurve(host, row) {
     const unit = content.rows.unit;
-    const curve = {
+    const curve = hasCurve(row) ? {
       initial: row[INITIAL] / unit,
       times: row[STEPS].map((i) => content.rows.times[i]),
       values: row[SURVIVAL].map((value) => value / unit),
-    };
+    } : readQuantiles(row);
     const [first, end] = content.time_range;
     const pad = 0.12 * (end - first);
     const low = fromLeft ? Math.min(first - pad, row[TIME]) : Math.min(first, row[TIME]);
     const high = Math.max(end + pad, row[TIME]);
-    const left = curve.values.length ? curve.values.at(-1) : curve.initial;
+    const left = !hasCurve(row) && !fromLeft ? 1 - (row[MAX_LEVEL] ?? 0)
+      : curve.values.length ? curve.values.at(-1) : curve.initial;
     /* The curve ends at the last neighbour (under left censoring, it starts at the first). */
     const from = Math.min(...curve.times.slice(0, 1), row[LAST_NEIGHBOUR]);
     const until = Math.max(...curve.times.slice(-1), row[LAST_NEIGHBOUR]);
@@ -183,8 +197,8 @@ function listRows(content, state) {
       (isLimited ? ` ${part} are not identifiable because of censoring.` : "");
     const at = drawAxes(host, {
       label, ratio: 0.72,
-      x: { low, high, title: "time", format: formatNumber },
-      y: { low: 0, high: 1, title: "survival probability", format: formatPercent },
+      x: { low, high, title: words.time, format: formatNumber },
+      y: { low: 0, high: 1, title: words.survival, format: formatPercent },
     });
     if (isLimited) {
       const x = fromLeft ? at.x(low) : at.x(until);
@@ -193,20 +207,21 @@ function listRows(content, state) {
       const height = Math.max(0, fromLeft ? at.y(curve.initial) - y : at.y(0) - y);
       shape(at.svg, "rect", { class: "fill-hatch", x, y, width, height });
     }
-    const begin = fromLeft ? from : low;
-    const path = stepPath(at, curve, begin, fromLeft ? high : until);
-    shape(at.svg, "path", { class: "line", d: path });
+    if (hasCurve(row)) {
+      const path = stepPath(at, curve, fromLeft ? from : low, fromLeft ? high : until);
+      shape(at.svg, "path", { class: "line", d: path });
+    } else host.append(element("p", { class: "note" }, "This file has the quantiles of this row, and no curve."));
     if (isLimited) {
       const [cx, cy] = fromLeft ? [at.x(from), at.y(curve.initial)] : [at.x(until), at.y(left)];
       shape(at.svg, "circle", { class: "dot open", cx, cy, r: 5 });
     }
     const observed = at.x(row[TIME]);
     shape(at.svg, "line", { class: "observed", x1: observed, x2: observed, y1: at.top, y2: at.bottom });
-    write(at, observed, at.top + 12, row[EVENT] ? "event" : "censored");
+    write(at, observed, at.top + 12, status(row));
     const stops = [{ x: at.x(low), y: at.y(curve.initial), lines: [`time ${formatNumber(low)}`,
       `survival: ${formatPercent(curve.initial)}`] }];
     if (fromLeft) stops.pop();
-    curve.times.forEach((time, i) => stops.push({ x: at.x(time), y: at.y(curve.values[i]),
+    if (hasCurve(row)) curve.times.forEach((time, i) => stops.push({ x: at.x(time), y: at.y(curve.values[i]),
       lines: [`time ${formatNumber(time)}`, `survival: ${formatPercent(curve.values[i])}`] }));
     levels.forEach((level, k) => {
       const value = row[QUANTILES][k];
@@ -236,15 +251,14 @@ function listRows(content, state) {
       "text-anchor": ends ? "end" : "start" }, text);
   }
 
-  body.append(...order.map(({ tr }) => tr));
-  document.getElementById("filter").addEventListener("input", filter);
-  choose(lines[0], false);
-  filter();
+  document.getElementById("search").addEventListener("input", showList);
+  showList();
+  choose(visible[0], false);
 
   /* Redraw what depends on the chosen quantile. */
   return () => {
     heads.forEach(({ button }, c) => { button.textContent = columns[c].head(); });
-    for (const { row, cells } of lines) cells[3].textContent = columns[3].cell(row);
+    for (const { row, tr } of order) if (tr) tr.cells[3].textContent = columns[3].cell(row);
     if (sorted.column === 3) sortBy(3, true);
     showRow();
   };

@@ -1,10 +1,12 @@
 /* The prediction for the subjects: sentence, chart of survival curves, table of quantiles. */
 
-const WORDS = { 0.1: "for one in ten by", 0.25: "for a quarter by", 0.5: "for half by", 0.75: "for three quarters by", 0.9: "for nine in ten by" };
+const WORDS = { 0.1: "for one in ten", 0.25: "for a quarter", 0.5: "for half", 0.75: "for three quarters", 0.9: "for nine in ten" };
+const EVENT = "the event";  // if the model has no name for it
 const NEGLIGIBLE = 0.002;  // share of unidentified levels that is not mentioned
 
 function formatTime({ value, bound, reason }) {
   if (value !== null) return formatNumber(value);
+  if (bound === null) return "unknown";
   return `${reason === "before_bound" ? "before" : "after"} ${formatNumber(bound)}`;
 }
 
@@ -16,32 +18,84 @@ function isLimited({ estimable }) {
   return estimable.from_level > NEGLIGIBLE || estimable.to_level < 1 - NEGLIGIBLE;
 }
 
-/* The prediction in a sentence. */
-function describeSubject(subject, model) {
-  const [early, half] = [atLevel(subject, 0.1), atLevel(subject, 0.5)];
-  if (model.censoring === "left") {
-    const late = atLevel(subject, 0.9);
-    return half.value === null
-      ? `The event comes before ${formatNumber(half.bound)} for more than half of subjects like this; earlier times are not identifiable because of censoring.`
-      : `Half of subjects like this are expected to have the event by ${formatTime(half)}; nine in ten by ${formatTime(late)}.`;
-  }
-  if (half.value !== null) {
-    return `Half of subjects like this are expected to have the event by ${formatNumber(half.value)}` +
-      (early.value === null ? "." : `; one in ten by ${formatNumber(early.value)}.`);
-  }
-  const known = `${formatPercent(subject.estimable.to_level)} of subjects like this are expected to have the event by ${formatNumber(half.bound)}`;
-  const start = early.value === null ? known : `One in ten subjects like this are expected to have the event by ${formatNumber(early.value)}, ` +
-    `${formatPercent(subject.estimable.to_level)} by ${formatNumber(half.bound)}`;
-  return `${start}; later times are not identifiable because of censoring.`;
+/* Whether nothing is known of the time that remains. */
+function isUnknown(subject) {
+  return subject.quantiles.some(({ reason }) => reason === "given_too_late");
 }
 
-/* Points of the identifiable part of a curve. */
+/* The prediction in a sentence. */
+function describeSubject(subject, model, given) {
+  if (given !== null) return describeRemaining(subject, model, given);
+  const [early, half] = [atLevel(subject, 0.1), atLevel(subject, 0.5)];
+  const event = capitalise(model.event_name || EVENT), unit = unitOf(model);
+  const time = (quantile) => formatTime(quantile) + unit;
+  if (model.censoring === "left") {
+    return half.value === null
+      ? `${event} comes before ${formatNumber(half.bound)}${unit} for more than half of subjects like this; earlier times are not identifiable because of censoring.`
+      : `${event} is expected by ${time(half)} for half of subjects like this, by ${time(atLevel(subject, 0.9))} for nine in ten.`;
+  }
+  const first = early.value === null ? "" : `by ${time(early)} for one in ten`;
+  if (half.value !== null) {
+    return `${event} is expected by ${time(half)} for half of subjects like this${first ? `, ${first}` : ""}.`;
+  }
+  const known = `by ${formatNumber(half.bound)}${unit} for ${formatPercent(subject.estimable.to_level)}`;
+  return `${event} is expected ${first ? `${first}, ${known}` : known} of subjects like this; later times are not identifiable because of censoring.`;
+}
+
+/* The prediction of the time that remains. */
+function describeRemaining(subject, model, given) {
+  const unit = unitOf(model), event = model.event_name || EVENT, survived = `${formatNumber(given)}${unit}`;
+  if (isUnknown(subject)) return `No training row like this subject was at risk after ${survived}: nothing is known of the time that remains.`;
+  const [early, half] = [atLevel(subject, 0.1), atLevel(subject, 0.5)];
+  const within = (quantile) => `within another ${formatTime(quantile)}${unit}`;
+  const first = early.value === null ? "" : `${within(early)} for one in ten`;
+  const start = `After ${survived} already survived, ${event} is expected`;
+  if (half.value !== null) return `${start} ${within(half)} for half of subjects like this${first ? `, ${first}` : ""}.`;
+  const reach = `within another ${formatNumber(half.bound)}${unit}`, hidden = "later times are not identifiable because of censoring";
+  if (subject.estimable.to_level < NEGLIGIBLE) return `After ${survived} already survived, ${event} is not expected ${reach} for subjects like this; ${hidden}.`;
+  const known = `${reach} for ${formatPercent(subject.estimable.to_level)}`;
+  return `${start} ${first ? `${first}, ${known}` : known} of subjects like this; ${hidden}.`;
+}
+
+function capitalise(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/* The unit of times behind a number, and in the title of an axis. */
+function unitOf(model) {
+  return model.time_unit ? `\u00a0${model.time_unit}` : "";
+}
+
+function nameTimes(model) {
+  return (model.notes.time || "time") + (model.time_unit ? ` (${model.time_unit})` : "");
+}
+
+/* The title of the axis of time: the time that remains, if some was survived. */
+function nameAxis(model, given) {
+  if (given === null) return nameTimes(model);
+  return `remaining time${model.time_unit ? ` (${model.time_unit})` : ""} after ${formatNumber(given)}${unitOf(model)} survived`;
+}
+
+function nameSurvival(model) {
+  return model.event_name ? `probability without ${model.event_name}` : "survival probability";
+}
+
+/* Points of the known part of a curve, [time, value, place in the grid]: up to its end. */
 function knownPart(subject, times, fromLeft) {
   const { bound, from_level, to_level } = subject.estimable;
-  const points = times.map((time, i) => [time, subject.survival[i], i]);
-  if (!isLimited(subject)) return points;
-  if (fromLeft) return [[bound, 1 - from_level, null], ...points.filter(([time]) => time > bound)];
-  return [...points.filter(([time]) => time < bound), [bound, 1 - to_level, null]];
+  const points = times.map((time, i) => [time, subject.survival[i], i]).filter(([, value]) => value !== null);
+  if (points.length === times.length || isUnknown(subject)) return points;
+  if (fromLeft) return [[bound, 1 - from_level, null], ...points];
+  return [...points, [bound, 1 - to_level, null]];
+}
+
+/* Corners of a step curve through points: each value holds until the next time. */
+function toSteps(points) {
+  return points.flatMap(([time, value], i) => (i ? [[time, points[i - 1][1]], [time, value]] : [[time, value]]));
+}
+
+function joinPoints(at, points) {
+  return points.map(([time, value]) => `${at.x(time).toFixed(1)} ${at.y(value).toFixed(1)}`).join("L");
 }
 
 function drawCurves(host, { answer, model }) {
@@ -53,23 +107,24 @@ function drawCurves(host, { answer, model }) {
   if (subjects[0].lower) legend.push(["band", `${formatPercent(answer.confidence.level)} confidence`]);
   legend.push(["bar-of-time", "80\u00a0% interval"]);
   const at = drawAxes(host, {
-    label: subjects.map((subject, k) => `Survival curve of subject ${NAMES[k]}. ${describeSubject(subject, model)}`).join(" "),
+    label: subjects.map((subject, k) => `Survival curve of subject ${NAMES[k]}. ${describeSubject(subject, model, answer.given)}`).join(" "),
     ratio: 0.56, legend,
-    x: { low, high, title: model.notes.time || "time", format: formatNumber },
-    y: { low: 0, high: 1, title: "survival probability", format: formatPercent },
+    x: { low, high, title: nameAxis(model, answer.given), format: formatNumber },
+    y: { low: 0, high: 1, title: nameSurvival(model), format: formatPercent },
   });
   subjects.forEach((subject) => drawUnidentified(at, subject, fromLeft, low, high));
   subjects.forEach((subject, k) => {
     if (!subject.lower) return;
     const inside = knownPart(subject, times, fromLeft).filter(([, , i]) => i !== null);
-    const edge = (values) => inside.map(([time, , i]) => `${at.x(time).toFixed(1)} ${at.y(values[i]).toFixed(1)}`);
-    const path = `M${[...edge(subject.upper), ...edge(subject.lower).reverse()].join("L")}Z`;
+    const edge = (values) => toSteps(inside.map(([time, , i]) => [time, values[i]]));
+    const path = `M${joinPoints(at, [...edge(subject.upper), ...edge(subject.lower).reverse()])}Z`;
     shape(at.svg, "path", { class: k ? "fill-band of-b" : "fill-band", d: path });
   });
   subjects.forEach((subject, k) => {
+    if (isUnknown(subject)) return;
     const points = knownPart(subject, times, fromLeft);
-    const path = points.map(([time, value], i) => `${i ? "L" : "M"}${at.x(time).toFixed(1)} ${at.y(value).toFixed(1)}`);
-    shape(at.svg, "path", { class: k ? "line second curve" : "line curve", d: path.join("") });
+    const path = `M${joinPoints(at, toSteps(points))}`;
+    shape(at.svg, "path", { class: k ? "line second curve" : "line curve", d: path });
     if (isLimited(subject)) {
       const [time, value] = fromLeft ? points[0] : points.at(-1);
       shape(at.svg, "circle", { class: k ? "dot open of-b" : "dot open", cx: at.x(time), cy: at.y(value), r: 5 });
@@ -79,15 +134,14 @@ function drawCurves(host, { answer, model }) {
   subjects.forEach((subject, k) => drawDots(at, subject, k, both));
   labelUnidentified(at, subjects, fromLeft);
   addCursor(at, times.map((time, i) => ({
-    x: at.x(time), y: at.y(subjects[0].survival[i]),
-    lines: [`time ${formatNumber(time)}`, ...subjects.map((subject, k) =>
-      `${both ? `${NAMES[k]}: ` : "survival: "}${formatSurvival(subject, i, time, fromLeft)}`)],
+    x: at.x(time), y: subjects[0].survival[i] === null ? null : at.y(subjects[0].survival[i]),
+    lines: [`${answer.given === null ? "time" : "another"} ${formatNumber(time)}${unitOf(model)}`, ...subjects.map((subject, k) =>
+      `${both ? `${NAMES[k]}: ` : "survival: "}${formatSurvival(subject, i)}`)],
   })));
 }
 
-function formatSurvival(subject, i, time, fromLeft) {
-  const { bound } = subject.estimable;
-  if (isLimited(subject) && (fromLeft ? time < bound : time > bound)) return "not identifiable";
+function formatSurvival(subject, i) {
+  if (subject.survival[i] === null) return "not identifiable";
   const range = subject.lower ? ` (${formatPercent(subject.lower[i])} to ${formatPercent(subject.upper[i])})` : "";
   return formatPercent(subject.survival[i]) + range;
 }
@@ -100,7 +154,7 @@ function unidentifiedShare({ estimable }) {
 function drawUnidentified(at, subject, fromLeft, low, high) {
   if (!isLimited(subject)) return;
   const { bound, from_level, to_level } = subject.estimable;
-  const [x, end] = fromLeft ? [at.x(low), at.x(bound)] : [at.x(bound), at.x(high)];
+  const [x, end] = fromLeft ? [at.x(low), at.x(bound)] : [at.x(bound ?? low), at.x(high)];
   const [y, foot] = fromLeft ? [at.y(1), at.y(1 - from_level)] : [at.y(1 - to_level), at.y(0)];
   shape(at.svg, "rect", { class: "fill-hatch", x, y, width: Math.max(0, end - x), height: Math.max(0, foot - y) });
 }
@@ -148,8 +202,10 @@ function fillQuantiles({ answer, model }) {
   const { subjects } = answer;
   const both = subjects.length > 1;
   const head = element("tr");
-  head.append(element("th", { scope: "col" }, "Event expected"));
-  subjects.forEach((_, k) => head.append(element("th", { scope: "col", class: `number side${NAMES[k]}` }, both ? NAMES[k] : "time")));
+  const by = answer.given === null ? "by" : "within";
+  const since = answer.given === null ? "" : ` from ${formatNumber(answer.given)}${unitOf(model)} on`;
+  head.append(element("th", { scope: "col" }, `${capitalise(model.event_name || "event")} expected${since}`));
+  subjects.forEach((_, k) => head.append(element("th", { scope: "col", class: `number side${NAMES[k]}` }, both ? NAMES[k] : model.time_unit || "time")));
   if (both) head.append(element("th", { scope: "col", class: "number" }, "B − A"));
   const table = document.getElementById("quantiles");
   table.querySelector("thead").replaceChildren(head);
@@ -161,30 +217,41 @@ function fillQuantiles({ answer, model }) {
   const rows = subjects[0].quantiles.map(({ level }) => {
     const found = subjects.map((subject) => atLevel(subject, level));
     const cells = found.map(formatTime);
-    if (both) {
-      const isKnown = found.every(({ value }) => value !== null);
-      cells.push(isKnown ? formatDifference(found[1].value - found[0].value) : "unknown");
-    }
-    return row(WORDS[level] || formatPercent(level), cells);
+    if (both) cells.push(describeDifference(...found));
+    return row(`${WORDS[level] || formatPercent(level)} ${by}`, cells);
   });
-  const spans = subjects.map((subject) => `${formatTime(atLevel(subject, 0.1))} to ${formatTime(atLevel(subject, 0.9))}`);
+  const spans = subjects.map((subject) => {
+    const [from, to] = [0.1, 0.9].map((level) => formatTime(atLevel(subject, level)));
+    return from === to ? from : `${from} to ${to}`;
+  });
   rows.push(row("for eight in ten, from", both ? [...spans, ""] : spans));
   table.querySelector("tbody").replaceChildren(...rows);
-  const notes = subjects.map((subject, k) => describeLimit(subject, both ? `For ${NAMES[k]}, ` : "", model)).filter(Boolean);
+  const notes = subjects.map((subject, k) => describeLimit(subject, both ? `For ${NAMES[k]}, ` : "", model, answer.given)).filter(Boolean);
   if (answer.confidence.reason) notes.push(describeNoBand(answer.confidence.reason));
   document.getElementById("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
+}
+
+/* The second quantile less the first; a bound if one of them has only a bound. */
+function describeDifference(first, second) {
+  const isKnown = [first, second].map(({ value }) => value !== null);
+  if (!isKnown.includes(true)) return "unknown";
+  const difference = (second.value ?? second.bound) - (first.value ?? first.bound);
+  if (!isKnown.includes(false)) return formatDifference(difference);
+  const isAbove = isKnown[0] ? second.reason === "after_bound" : first.reason === "before_bound";
+  const isLater = difference > 0 || (difference === 0 && isAbove);
+  return `${isAbove === isLater ? "more" : "less"} than ${formatNumber(Math.abs(difference))} ${isLater ? "later" : "earlier"}`;
 }
 
 function formatDifference(value) {
   return value > 0 ? `+${formatNumber(value)}` : formatNumber(value);
 }
 
-function describeLimit(subject, who, model) {
-  if (!isLimited(subject)) return "";
+function describeLimit(subject, who, model, given) {
+  if (!isLimited(subject) || isUnknown(subject)) return "";
   const { from_level, to_level, bound } = subject.estimable;
   const text = model.censoring === "left"
-    ? `levels below ${formatPercent(from_level)} are not identifiable because of censoring: the first neighbour has time ${formatNumber(bound)}.`
-    : `levels above ${formatPercent(to_level)} are not identifiable because of censoring: the last neighbour has time ${formatNumber(bound)}.`;
+    ? `levels below ${formatPercent(from_level)} are not identifiable because of censoring: the first neighbour has time ${formatNumber(bound)}${unitOf(model)}.`
+    : `levels above ${formatPercent(to_level)} are not identifiable because of censoring: the last neighbour was followed for ${given === null ? "" : "another "}${formatNumber(bound)}${unitOf(model)}.`;
   return who ? who + text : text[0].toUpperCase() + text.slice(1);
 }
 

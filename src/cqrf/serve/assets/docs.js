@@ -16,7 +16,7 @@ function element(name, attributes = {}, text = null) {
   /* Short name of a schema. */
   function name(schema) {
     if (schema.$ref) return schema.$ref.split("/").at(-1);
-    if (schema.anyOf) return schema.anyOf.map(name).join(" or ");
+    if (schema.anyOf || schema.oneOf) return (schema.anyOf || schema.oneOf).map(name).join(" or ");
     if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" or ");
     if (schema.const !== undefined) return JSON.stringify(schema.const);
     if (schema.type === "array") return `list of ${name(schema.items || {})}`;

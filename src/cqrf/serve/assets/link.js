@@ -6,13 +6,14 @@ function writeLink(state, fingerprint) {
   const kept = {
     v: LINK_VERSION, m: fingerprint,
     s: state.subjects.map(({ values }) => values), r: state.subjects.map(({ row }) => row),
+    ...(state.given === null ? {} : { g: state.given }),
   };
   const bytes = new TextEncoder().encode(JSON.stringify(kept));
   const text = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
   return "#" + text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/* The subjects of a link, or a sentence with the reason why it cannot be used. */
+/* The state of a link, or a sentence with the reason why it cannot be used. */
 function readLink(hash, model) {
   let kept = null;
   try {
@@ -26,15 +27,17 @@ function readLink(hash, model) {
     return "The link was made by another version of this page.";
   }
   if (kept.m !== model.fingerprint) return "The link belongs to another model.";
-  const { s, r } = kept;
+  const { s, r, g = null } = kept;
   const fits = Array.isArray(s) && (s.length === 1 || s.length === 2) && s.every((values) =>
     Array.isArray(values) && values.length === model.columns.length &&
     values.every((value, i) => isValue(value, model.columns[i])));
-  if (!fits) return "The link cannot be read: it may be incomplete.";
-  return s.map((values, k) => {
+  const isTime = g === null || (Number.isFinite(g) && model.censoring !== "left");
+  if (!fits || !isTime) return "The link cannot be read: it may be incomplete.";
+  const subjects = s.map((values, k) => {
     const row = Array.isArray(r) ? r[k] : null;
     return { values, row: Number.isInteger(row) && row > 0 ? row : null };
   });
+  return { subjects, given: g };
 }
 
 function isValue(value, { kind, choices }) {

@@ -3,7 +3,7 @@
 (async () => {
   const byId = (id) => document.getElementById(id);
   const MAX_COLUMNS = 4;  // of the lists of neighbours
-  let model, show, state = { subjects: [] }, latest = null, announcement = null;
+  let model, show, state = { subjects: [], given: null }, latest = null, announcement = null;
   let isWaiting = false, isStale = false;
 
   function showMessage(text) {
@@ -32,7 +32,7 @@
     do {
       isStale = false;
       try {
-        const answer = await fetchJson("subjects", { subjects: state.subjects.map(({ values }) => byName(values)) });
+        const answer = await fetchJson("subjects", { subjects: state.subjects.map(({ values }) => byName(values)), given: state.given });
         showAnswer(answer);
         if (byId("message").dataset.of === "answer") showMessage("");
       } catch (error) {
@@ -49,6 +49,7 @@
     document.body.classList.toggle("both", both);
     byId("compare").textContent = both ? "Remove the second subject" : "Compare with a second subject";
     starts.forEach((start, side) => start(state.subjects[side]));
+    if (document.activeElement !== byId("given")) showGiven();
     if (isMoved) history.replaceState(null, "", writeLink(state, model.fingerprint));
     byId("copied").textContent = "";
     request();
@@ -57,7 +58,7 @@
   function showAnswer(answer) {
     latest = { answer, model };
     const both = answer.subjects.length > 1;
-    const sentences = answer.subjects.map((subject) => describeSubject(subject, model));
+    const sentences = answer.subjects.map((subject) => describeSubject(subject, model, answer.given));
     byId("sentences").replaceChildren(...sentences.map((text, k) => {
       const line = element("p", { class: `sentence side${NAMES[k]}` });
       if (both) line.append(element("span", { class: "badge" }, NAMES[k]));
@@ -86,13 +87,14 @@
       });
       host.append(element("span", { class: "badge", "aria-hidden": "true" }, name), button);
       const note = element("span", { class: "note", dir: "auto" });
-      const box = model.data ? makeRowBox(side, host) : null;
+      const rowBox = model.data ? makeRowBox(side, host) : null;
       host.append(note);
       byId("starts").append(host);
       return (subject) => {
         host.hidden = !subject;
         if (!subject) return;
-        if (box && document.activeElement !== box) box.value = subject.label || (subject.row === null ? "" : String(subject.row));
+        rowBox?.complain("");
+        if (rowBox && document.activeElement !== rowBox.box) rowBox.box.value = subject.label || (subject.row === null ? "" : String(subject.row));
         note.textContent = subject.note || "";
       };
     });
@@ -100,9 +102,15 @@
 
   function makeRowBox(side, host) {
     const list = element("datalist", { id: `rows${side}` });
-    const box = element("input", { id: `row${side}`, list: list.id, autocomplete: "off", placeholder: `1 to ${model.data.rows.toLocaleString("en-US")}`, size: "10" });
-    const label = element("label", { for: box.id }, "or row ");
+    const box = element("input", { id: `row${side}`, list: list.id, autocomplete: "off", placeholder: model.data.id ? `${model.data.rows.toLocaleString("en-US")} rows` : `1 to ${model.data.rows.toLocaleString("en-US")}`, size: "10" });
+    const label = element("label", { for: box.id }, model.data.id ? `or row by ${model.data.id} ` : "or row number ");
     label.append(box);
+    const problem = element("span", { class: "problem", role: "alert", id: `problem${side}` });
+    box.setAttribute("aria-describedby", problem.id);
+    const complain = (text) => {
+      problem.textContent = text;
+      box.setAttribute("aria-invalid", String(text !== ""));
+    };
     let found = [];
     const search = async () => {
       found = (await fetchJson(`rows?search=${encodeURIComponent(box.value.slice(0, 200))}`)).rows;
@@ -110,21 +118,23 @@
       return found;
     };
     box.addEventListener("focus", () => search().catch(() => {}));
-    box.addEventListener("input", () => search().catch(() => {}));
+    box.addEventListener("input", () => {
+      complain("");
+      search().catch(() => {});
+    });
     box.addEventListener("change", async () => {
       if (!box.value.trim()) return;
       try {
         const wanted = box.value.trim();
         const match = (await search()).find((each) => each.label.trim() === wanted);
-        if (!match) throw new Error(`There is no row ${wanted} in ${model.data.source}.`);
+        if (!match) throw new Error(`There is no ${model.data.id || "row"} ${wanted} in ${model.data.source}.`);
         await startFrom(side, match.row);
       } catch (error) {
-        byId("message").dataset.of = "row";
-        showMessage(error.message);
+        complain(error.message);
       }
     });
-    host.append(label, list);
-    return box;
+    host.append(label, list, problem);
+    return { box, complain };
   }
 
   async function startFrom(side, number) {
@@ -135,8 +145,10 @@
   }
 
   function nameRow(row) {
-    if (row.time === null) return { label: row.label, note: "" };
-    return { label: row.label, note: `a training row: ${describeOutcome(row)}. The forest was fitted to it.` };
+    const unseen = row.notes.map(capitalise).join(" ");
+    if (row.time === null) return { label: row.label, note: unseen };
+    const training = `a training row: ${describeOutcome(row)}. The forest was fitted to it.`;
+    return { label: row.label, note: unseen ? `${unseen} It is ${training}` : training };
   }
 
   function markChanged(subject) {
@@ -144,8 +156,9 @@
   }
 
   function describeOutcome({ time, event }) {
-    if (event) return `event at ${formatNumber(time)}`;
-    return model.censoring === "left" ? `event before ${formatNumber(time)}` : `no event until ${formatNumber(time)}`;
+    const name = model.event_name || "event", at = formatNumber(time) + unitOf(model);
+    if (event) return `${name} at ${at}`;
+    return model.censoring === "left" ? `${name} before ${at}` : `no ${name} until ${at}`;
   }
 
   /* The training rows of largest weight. */
@@ -169,7 +182,7 @@
 
   function makeTable(neighbours, shown, side) {
     const table = element("table", { class: "neighbours" });
-    const heads = [["Row", ""], ["Weight", "number"], ["Time", "number"], ["Outcome", ""], ...shown.map((i) => [model.columns[i].name,
+    const heads = [["Row", ""], ["Weight", "number"], [capitalise(nameTimes(model)), "number"], ["Outcome", ""], ...shown.map((i) => [model.columns[i].name,
       model.columns[i].kind === "category" ? "value" : "number value"])];
     const head = element("tr");
     head.append(...heads.map(([text, kind]) => element("th", { scope: "col", class: kind, dir: "auto", title: text }, text)));
@@ -185,7 +198,7 @@
       bar.style.width = `${(3 * each.weight) / most}rem`;
       weight.append(bar, element("span", {}, formatPercent(each.weight)));
       tr.append(first, weight, element("td", { class: "number" }, formatNumber(each.time)),
-        element("td", {}, each.event ? "event" : model.censoring === "left" ? "before" : "censored"),
+        element("td", {}, each.event ? model.event_name || "event" : model.censoring === "left" ? "before" : "censored"),
         ...shown.map((i) => element("td", { class: heads[4 + shown.indexOf(i)][1], dir: "auto" },
           formatCell(each.values[model.columns[i].name], model.columns[i]))));
       return tr;
@@ -199,11 +212,37 @@
     return scroll;
   }
 
+  /* The time already survived. */
+  function showGiven() {
+    byId("given").value = state.given === null ? "" : String(state.given);
+    complainOfGiven("");
+  }
+
+  function complainOfGiven(text) {
+    byId("given-problem").textContent = text;
+    byId("given").setAttribute("aria-invalid", String(text !== ""));
+  }
+
+  function makeGiven() {
+    const box = byId("given");
+    byId("survived").hidden = model.censoring === "left";
+    byId("given-unit").textContent = model.time_unit || "";
+    box.addEventListener("input", () => {
+      const isWrong = box.validity.badInput || (box.value !== "" && !Number.isFinite(Number(box.value)));
+      complainOfGiven(isWrong ? "A number, or nothing." : "");
+      if (isWrong) return;
+      state.given = box.value === "" ? null : Number(box.value);
+      update();
+    });
+    box.addEventListener("blur", showGiven);
+  }
+
   function describe() {
     document.title = `What if? · ${model.name}`;
     const censored = formatPercent(1 - model.events / model.rows);
     byId("about").textContent = `${model.name}: ${model.trees} trees grown from ${model.rows.toLocaleString("en-US")} rows` +
-      (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored} of them censored. Move a covariate to see how the prediction changes.`;
+      (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored} of them censored. Move a covariate to see how the prediction changes: this compares ` +
+      "subjects who differ in it, and does not predict what happens if someone changes it.";
     const settings = { Version: `cqrf ${model.version}`, Times: `${formatNumber(model.first_time)} to ${formatNumber(model.last_time)}`, ...model.notes,
       ...model.settings };
     for (const [name, value] of Object.entries(settings)) {
@@ -212,11 +251,12 @@
   }
 
   async function restore() {
-    const read = location.hash.length > 1 ? readLink(location.hash, model) : [typical()];
-    const isFine = Array.isArray(read);
+    const start = { subjects: [typical()], given: null };
+    const read = location.hash.length > 1 ? readLink(location.hash, model) : start;
+    const isFine = typeof read !== "string";
     byId("message").dataset.of = "link";
     showMessage(isFine ? "" : `${read} Typical values are shown instead.`);
-    state = { subjects: isFine ? read : [typical()] };
+    state = isFine ? read : start;
     await Promise.all(state.subjects.map(async (subject) => {
       if (subject.row === null || !model.data) return;
       try {
@@ -260,5 +300,6 @@
     update();
   });
   starts = makeStarts();
+  makeGiven();
   await restore();
 })();
