@@ -25,7 +25,7 @@ from cqrf._forest.histograms import MANY_ROWS, fill
 from cqrf._forest.spec import LEAF, MISSING, N_BINS
 from cqrf._forest.splitting import Node, best_cut
 from cqrf._forest.traversal import find_leaves
-from cqrf._model.predict import encode_queries
+from cqrf._model.queries import encode_queries
 from cqrf.datasets import make_aft
 
 ROUNDS = 15

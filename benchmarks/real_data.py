@@ -127,7 +127,9 @@ def run_forest(make: Callable) -> Callable:
         began = time.perf_counter()
         forest = make(X, y, trees, seed)
         seconds = time.perf_counter() - began
-        return Fitted(forest.predict_survival(X_test), forest.predict_mean(X_test), seconds)
+        return Fitted(
+            forest.predict_survival(X_test), forest.predict_mean(X_test, beyond="extend"), seconds
+        )
 
     return run
 

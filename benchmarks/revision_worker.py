@@ -31,13 +31,15 @@ from cqrf.conformal import ConformalForest
 from cqrf.evaluation import evaluate
 from cqrf.inspection import partial_dependence
 
+# Values of curves beyond their ends, which earlier revisions always gave.
+EXTEND = {"beyond": "extend"} if hasattr(cqrf, "BeyondFollowUpWarning") else {}
 N_TEST = 25
 LEVELS = [0.5, 0.1, 0.9, 0.25, 0.75]  # not in order, which must not matter
 UNIDENTIFIED = ("inf", "clip", "nan")
 # Attributes of what is not an array.
 STEP_CURVES = ("offsets", "times", "values", "initial")
 SPARSE = ("data", "indices", "indptr")
-CALIBRATION = ("levels", "observed", "lower", "upper", "distance", "bins", "p_value")
+CALIBRATION = ("levels", "observed", "lower", "upper", "distance", "p_value")
 PARTIAL_DEPENDENCE = ("grid", "quantiles", "values")
 MEMORY = ("fit", "model")
 SIMULATION = ("X", "y", "latent")
@@ -283,7 +285,7 @@ def add_out_of_bag(forest: CensoredQuantileForest, times: np.ndarray, case: Case
     for unidentified in UNIDENTIFIED:
         name = f"predict_oob {unidentified}"
         case.add(name, forest.predict_oob, LEVELS, unidentified=unidentified)
-    case.add("predict_survival_oob at times", forest.predict_survival_oob, times)
+    case.add("predict_survival_oob at times", forest.predict_survival_oob, times, **EXTEND)
     case.add_parts("predict_survival_oob", STEP_CURVES, forest.predict_survival_oob)
     case.add_parts("weights_oob", SPARSE, forest.weights_oob)
     case.add("score_oob", forest.score_oob)
@@ -291,12 +293,12 @@ def add_out_of_bag(forest: CensoredQuantileForest, times: np.ndarray, case: Case
 
 def add_curves(forest: CensoredQuantileForest, table: Table, case: Case) -> None:
     X, times = table.X_test, table.times
-    case.add("predict_survival at times", forest.predict_survival, X, times)
+    case.add("predict_survival at times", forest.predict_survival, X, times, **EXTEND)
     case.add_parts("predict_survival", STEP_CURVES, forest.predict_survival, X)
-    case.add("predict_censoring at times", forest.predict_censoring, X, times)
+    case.add("predict_censoring at times", forest.predict_censoring, X, times, **EXTEND)
     case.add_parts("predict_censoring", STEP_CURVES, forest.predict_censoring, X)
-    case.add("predict_mean", forest.predict_mean, X)
-    case.add("predict_mean to a horizon", forest.predict_mean, X, float(times[0]))
+    for k in (0, -1):
+        case.add(f"predict_mean {k}", forest.predict_mean, X, float(times[k]), **EXTEND)
     curves = forest.predict_survival(X)
     case.add("curves each", curves.each, table.y_test["time"])
     case.add("curves first_at_most", curves.first_at_most, np.linspace(0, 1, N_TEST))
@@ -304,8 +306,9 @@ def add_curves(forest: CensoredQuantileForest, table: Table, case: Case) -> None
 
 def add_uncertainty(forest: CensoredQuantileForest, table: Table, case: Case) -> None:
     X, times = table.X_test, table.times
-    case.add("survival_standard_error", forest.survival_standard_error, X, times)
-    case.add("survival_confidence_interval", forest.survival_confidence_interval, X, times)
+    case.add("survival_standard_error", forest.survival_standard_error, X, times, **EXTEND)
+    interval = forest.survival_confidence_interval
+    case.add("survival_confidence_interval", interval, X, times, **EXTEND)
     case.add("quantile_confidence_interval", forest.quantile_confidence_interval, X, LEVELS, 0.8)
 
 
@@ -349,7 +352,7 @@ def add_saved_model(path: Path, case: Case) -> None:
     add_out_of_bag(forest, times, case)
     case.add_parts("predict_survival", STEP_CURVES, forest.predict_survival, X)
     case.add_parts("predict_censoring", STEP_CURVES, forest.predict_censoring, X)
-    case.add("predict_mean", forest.predict_mean, X)
+    case.add("predict_mean", forest.predict_mean, X, float(times[-1]), **EXTEND)
     case.add_parts("weights", SPARSE, forest.weights, X)
     case.add("score", forest.score, table.X, table.y)
     case.add("model file", saved_bytes, forest)
@@ -385,7 +388,8 @@ def add_metrics(order: dict[str, Any], case: Case) -> None:
     forest, table = fit_example(order)
     side, X, y, y_test = forest.censoring, table.X_test, table.y, table.y_test
     predicted = forest.predict(X, LEVELS, unidentified="clip")
-    curves, mean = forest.predict_survival(X), forest.predict_mean(X)
+    horizon = float(table.times[-1])
+    curves, mean = forest.predict_survival(X), forest.predict_mean(X, horizon, **EXTEND)
     weight = np.linspace(0, 2, N_TEST)
     given = {
         "": {},
@@ -401,7 +405,7 @@ def add_metrics(order: dict[str, Any], case: Case) -> None:
         integrated = metrics.integrated_brier_score
         case.add(f"{prefix}integrated_brier_score", integrated, y, y_test, curves, **options)
         name = f"{prefix}integrated_brier_score at times"
-        case.add(name, integrated, y, y_test, curves(times), times, **options)
+        case.add(name, integrated, y, y_test, curves(times, **EXTEND), times, **options)
         case.add(f"{prefix}crps", metrics.crps, y, y_test, curves, **options)
     concordance = partial(metrics.concordance_index, y_test, mean, censoring=side)
     case.add("Harrell's concordance", concordance)
@@ -546,9 +550,9 @@ def add_dask(order: dict[str, Any], case: Case) -> None:
         asked = {
             "predict": forest.predict(X, LEVELS, unidentified="clip"),
             "predict_interval": forest.predict_interval(X, unidentified="nan"),
-            "predict_survival": forest.predict_survival(X, table.times),
-            "predict_censoring": forest.predict_censoring(X, table.times),
-            "predict_mean": forest.predict_mean(X),
+            "predict_survival": forest.predict_survival(X, table.times, **EXTEND),
+            "predict_censoring": forest.predict_censoring(X, table.times, **EXTEND),
+            "predict_mean": forest.predict_mean(X, **EXTEND),
             "max_quantile": forest.max_quantile(X),
         }
         if forest.bag_size > 1:

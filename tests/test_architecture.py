@@ -29,11 +29,13 @@ MANY_ARGUMENTS = {
     "estimator.CensoredQuantileForest.__init__": "scikit-learn: every setting is an argument",
     "_survival.quantiles.solve_quantiles": "public: all that the equation needs, by name",
     "tuning.tune": "public: all that a search needs, by name",
-    "cli.app.fit": "Typer: every option is an argument",
-    "cli.app.tune": "Typer: every option is an argument",
-    "cli.app.predict": "Typer: every option is an argument",
-    "cli.app.report": "Typer: every option is an argument",
-    "cli.app.serve": "Typer: every option is an argument",
+    "cli.model_commands.evaluate": "Typer: every option is an argument",
+    "cli.fit_commands.fit": "Typer: every option is an argument",
+    "cli.fit_commands.tune": "Typer: every option is an argument",
+    "cli.fit_commands.conformal": "Typer: every option is an argument",
+    "cli.model_commands.predict": "Typer: every option is an argument",
+    "cli.model_commands.report": "Typer: every option is an argument",
+    "cli.model_commands.serve": "Typer: every option is an argument",
 }
 
 HEAVY = ("numba", "sklearn", "pandas", "matplotlib")

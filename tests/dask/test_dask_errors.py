@@ -97,9 +97,7 @@ def test_rows_are_numbered_over_all_partitions(client, table):
     bad = y.copy()
     bad["time"][705] = np.nan
     X = as_dask(X, UNEVEN)
-    refused(
-        X, as_dask(as_frame(bad), UNEVEN), r"partition 5: .* time is nan in row 705 \(1 such rows\)"
-    )
+    refused(X, as_dask(as_frame(bad), UNEVEN), r"partition 5: .* time is nan in row 705 ")
     columns = as_frame(y).astype({"event": float})
     columns.loc[1100, "event"] = 2
     refused(X, as_dask(columns, UNEVEN), "partition 5: .* found 2.0 in row 1100")
@@ -107,7 +105,7 @@ def test_rows_are_numbered_over_all_partitions(client, table):
     refused(X, as_dask(columns, UNEVEN), "event is missing in row 1100")
     late = as_frame(censored(y["time"], y["event"], y["time"] - 1))
     late.loc[900, "entry"] = late.loc[900, "time"]
-    refused(X, as_dask(late, UNEVEN), "entry must be before time: in row 900")
+    refused(X, as_dask(late, UNEVEN), "entry must be before time: entry is .* in row 900")
 
 
 def test_errors_that_need_all_partitions(client, table):

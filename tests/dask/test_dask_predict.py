@@ -38,6 +38,7 @@ def forests(cluster, table):
         ]
 
 
+@pytest.mark.filterwarnings("ignore::cqrf.BeyondFollowUpWarning")
 @pytest.mark.parametrize(("method", "arguments"), CALLS, ids=str)
 def test_frames_in_frames_out(method, arguments, client, forests, table):
     forest, X = forests[0], table[0]
@@ -69,6 +70,7 @@ def test_columns_are_named(client, forests, table):
     assert forest.max_quantile(X).name == "max_quantile"
 
 
+@pytest.mark.filterwarnings("ignore::cqrf.BeyondFollowUpWarning")
 @pytest.mark.parametrize(("method", "arguments"), CALLS, ids=str)
 def test_arrays_in_arrays_out(method, arguments, client, forests, table):
     forest, X = forests[1], table[0][["a", "c", "count"]].to_numpy(float)

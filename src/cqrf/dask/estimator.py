@@ -19,13 +19,13 @@ from cqrf._input.target import read_target
 from cqrf._model.settings import draw_seed, read_settings
 from cqrf._model.skill import compute_skill
 from cqrf._runtime.arguments import exactly, read_choice, read_floats
-from cqrf._survival.quantiles import interval_levels, read_levels
+from cqrf._survival.quantiles import UNIDENTIFIED, interval_levels, read_levels
+from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN
 from cqrf.dask.fitting import fit_on_cluster
 from cqrf.dask.partitions import align_partitions
 from cqrf.dask.predicting import Call, predict_lazily, send_forest
 from cqrf.dask.reading import ReadingContext
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.metrics.metric import SCORE_QUANTILES
 
 
 class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
@@ -127,7 +127,7 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         return self.to_local().feature_importances_
 
     def predict(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, unidentified: str = "inf"
+        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, unidentified: str | None = None
     ) -> Any:
         """Quantiles of the latent time at each row of X, lazily.
 
@@ -137,34 +137,34 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         """
         levels, is_scalar = read_levels(quantiles)
         names = [f"q{exactly(level)}" for level in levels]
-        arguments = {
-            "quantiles": quantiles,
-            "unidentified": read_choice("unidentified", unidentified, ("inf", "clip", "nan")),
-        }
+        arguments = {"quantiles": quantiles, "unidentified": self._unidentified(unidentified)}
         return self._predict_lazily(X, "predict", arguments, names[0] if is_scalar else names)
 
-    def predict_interval(self, X: Any, coverage: float = 0.95, *, unidentified: str = "inf") -> Any:
+    def predict_interval(
+        self, X: Any, coverage: float = 0.95, *, unidentified: str | None = None
+    ) -> Any:
         """Interval between quantiles, lazily; columns lower and upper."""
         interval_levels(coverage)
-        read_choice("unidentified", unidentified, ("inf", "clip", "nan"))
-        arguments = {"coverage": coverage, "unidentified": unidentified}
+        arguments = {"coverage": coverage, "unidentified": self._unidentified(unidentified)}
         return self._predict_lazily(X, "predict_interval", arguments, ["lower", "upper"])
 
-    def predict_survival(self, X: Any, times: ArrayLike) -> Any:
+    def predict_survival(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Any:
         """Survival P(T > t | x) at given times, lazily; columns such as survival365."""
-        return self._predict_at_times(X, "predict_survival", times, "survival")
+        return self._predict_at_times(X, "predict_survival", times, "survival", beyond)
 
-    def predict_censoring(self, X: Any, times: ArrayLike) -> Any:
+    def predict_censoring(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Any:
         """Survival P(C > t | x) of the censoring time, lazily; columns such as censoring365."""
-        return self._predict_at_times(X, "predict_censoring", times, "censoring")
+        return self._predict_at_times(X, "predict_censoring", times, "censoring", beyond)
 
-    def survival_standard_error(self, X: Any, times: ArrayLike) -> Any:
+    def survival_standard_error(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Any:
         """Standard error of the survival curve, lazily; columns such as error365."""
-        return self._predict_at_times(X, "survival_standard_error", times, "error")
+        return self._predict_at_times(X, "survival_standard_error", times, "error", beyond)
 
-    def predict_mean(self, X: Any, horizon: float | None = None) -> Any:
+    def predict_mean(self, X: Any, horizon: float | None = None, *, beyond: str = "nan") -> Any:
         """Restricted mean, lazily."""
-        return self._predict_lazily(X, "predict_mean", {"horizon": horizon}, "mean")
+        read_choice("beyond", beyond, BEYOND_MEAN)
+        arguments = {"horizon": horizon, "beyond": beyond}
+        return self._predict_lazily(X, "predict_mean", arguments, "mean")
 
     def max_quantile(self, X: Any) -> Any:
         """Largest identifiable quantile level at each row of X, lazily."""
@@ -176,7 +176,8 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         As :meth:`cqrf.CensoredQuantileForest.score`: three quantiles of each row, and y, are
         sent to the client.
         """
-        predicted = self.predict(X, SCORE_QUANTILES, unidentified="clip")
+        check_is_fitted(self)
+        predicted = self.predict(X, self.model_.score_levels, unidentified="clip")
         # One at a time: Dask fails on frames and arrays in one computation.
         (predicted,), (y,), (weight,) = compute(predicted), compute(y), compute(sample_weight)
         return compute_skill(
@@ -202,12 +203,19 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         forest = self.to_local().set_params(n_jobs=1)
         return predict_lazily(forest, self._forest_node(forest), X, Call(method, arguments, names))
 
-    def _predict_at_times(self, X: Any, method: str, times: ArrayLike, name: str) -> Any:
+    def _unidentified(self, unidentified: str | None) -> str:
+        chosen = self.unidentified if unidentified is None else unidentified
+        return read_choice("unidentified", chosen, UNIDENTIFIED)
+
+    def _predict_at_times(
+        self, X: Any, method: str, times: ArrayLike, name: str, beyond: str
+    ) -> Any:
         if times is None:
             raise ValueError(f"{method} on Dask needs times; to_local() gives whole curves.")
         times = np.atleast_1d(read_floats("times", times))
         names = [f"{name}{exactly(time)}" for time in times]
-        return self._predict_lazily(X, method, {"times": times}, names)
+        arguments = {"times": times, "beyond": read_choice("beyond", beyond, BEYOND)}
+        return self._predict_lazily(X, method, arguments, names)
 
     def _forest_node(self, forest: CensoredQuantileForest) -> Delayed:
         """The forest as one node of Dask's graph, shared by all partitions."""

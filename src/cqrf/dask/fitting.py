@@ -45,12 +45,10 @@ from cqrf.dask.preparing import (
     read_partitions,
 )
 from cqrf.dask.reading import (
-    PositiveRows,
     ReadingContext,
     TargetRows,
     concatenate_rows,
     take_all_rows,
-    take_last_row,
 )
 from cqrf.dask.tasks import ClusterTasks
 
@@ -90,7 +88,9 @@ def fit_on_cluster(
         if keep_all:
             kept = fetch_all_rows(tasks, binned.partitions)
         else:
-            kept = fetch_leaf_rows(tasks, binned, batches, settings.censoring)
+            kept = concatenate_distinct_rows(
+                [batch.leaf_rows for batch in batches if batch.leaf_rows is not None]
+            )
         fetched_edges = edges.result()
     return assemble_model(table, settings, sampling, fetched_edges, batches, kept)
 
@@ -173,23 +173,6 @@ def fetch_all_rows(tasks: ClusterTasks, partitions: list[Future]) -> TargetRows:
     return concatenate_rows(
         tasks.run([tasks.task("keep", i, take_all_rows, part) for i, part in enumerate(partitions)])
     )
-
-
-def fetch_leaf_rows(
-    tasks: ClusterTasks, binned: BinnedTable, batches: list[GrownBatch], censoring: str
-) -> TargetRows:
-    """Targets of the rows in leaves, and of the last row with positive weight.
-
-    The restricted mean ends at the time of that row by default.
-    """
-
-    def last_time(part: PositiveRows) -> float:
-        return part.last_time if censoring == "right" else -part.first_time
-
-    i = int(np.argmax([last_time(part) for part in binned.positive_rows]))
-    last_row = tasks.run([tasks.task("keep", i, take_last_row, binned.partitions[i], censoring)])
-    in_leaves = [batch.leaf_rows for batch in batches if batch.leaf_rows is not None]
-    return concatenate_distinct_rows(last_row + in_leaves)
 
 
 def assemble_model(

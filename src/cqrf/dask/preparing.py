@@ -17,7 +17,7 @@ from distributed import Future
 from numpy.typing import NDArray
 
 from cqrf._forest import binning
-from cqrf._input.features import NUMBER, Columns, join_columns
+from cqrf._input.columns import NUMBER, Columns, join_columns
 from cqrf._input.sample_weight import WeightSummary, check_some_weight
 from cqrf._input.target import check_side_of_entry
 from cqrf._model.fit import check_events, check_n_rows

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.binning import encode
-from cqrf._input.features import ColumnPart, Columns, read_features, survey_part
+from cqrf._input.columns import ColumnPart, Columns
+from cqrf._input.features import read_features, survey_part
 from cqrf._input.sample_weight import WeightSummary, read_part_of_weights, summarise_weights
 from cqrf._input.target import (
     Target,
     join_targets,
-    oriented,
     read_target,
 )
 from cqrf._input.units import list_by_appearance, read_groups
@@ -227,14 +227,6 @@ def bin_partition(
 def take_all_rows(partition: BinnedPartition) -> TargetRows:
     """All rows of a partition."""
     return partition.take(np.arange(len(partition.target.time)))
-
-
-def take_last_row(partition: BinnedPartition, censoring: str) -> TargetRows:
-    """The row with the last time among those with positive weight."""
-    time = oriented(partition.target.time, censoring)
-    if partition.weight is not None:
-        time = np.where(partition.weight > 0, time, -np.inf)
-    return partition.take(np.argmax(time, keepdims=True))
 
 
 def concatenate_rows(parts: list[TargetRows]) -> TargetRows:

@@ -45,11 +45,13 @@ def run_case(study: Study, case: Case) -> list[Row]:
     forest = build_forest("quantile", data.X.shape[1], **settings).fit(data.X, data.y)
     queries = np.ones((len(POINTS), data.X.shape[1]))
     queries[:, 0] = POINTS
-    beran = np.asarray(forest.predict_censoring(queries, TIMES))
+    beran = np.asarray(forest.predict_censoring(queries, TIMES, beyond="extend"))
     weights = forest.weights(queries).toarray()
     last_seen = data.quantile(queries, SEEN)
     own = build_forest(METHODS[DEFAULT].criterion, data.X.shape[1], **settings)
-    beran_of_own = np.asarray(own.fit(data.X, data.y).predict_censoring(queries, TIMES))
+    beran_of_own = np.asarray(
+        own.fit(data.X, data.y).predict_censoring(queries, TIMES, beyond="extend")
+    )
     n_nearest = round(NEIGHBOR_SHARE * case["n"])
     rows = []
     for i, x in enumerate(POINTS):
@@ -57,7 +59,7 @@ def run_case(study: Study, case: Case) -> list[Row]:
         near = Target(data.y["time"][nearest], data.y["event"][nearest])
         estimates = {
             "Beran": beran[i],
-            "neighbours": estimate_censoring_survival(near)(TIMES),
+            "neighbours": estimate_censoring_survival(near)(TIMES, beyond="extend"),
             OURS: beran_of_own[i],
         }
         for method, survival in estimates.items():
