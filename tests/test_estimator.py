@@ -1,6 +1,7 @@
 """The estimator: its surface, its promises, and what it says when input is wrong."""
 
 import pickle
+import os
 import subprocess
 import sys
 
@@ -303,15 +304,24 @@ class TestPromises:
             loud.predict(data.X), small().fit(data.X, data.y).predict(data.X)
         )
 
-    def test_compiling_is_announced(self):
+    def test_compiling_is_announced_once_and_reading_the_cache_is_not(self, tmp_path):
         program = (
             "from cqrf import CensoredQuantileForest; import numpy as np;"
             "X = np.arange(40.0)[:, None];"
-            "CensoredQuantileForest(n_estimators=2, verbose=1).fit(X, X[:, 0])"
+            "CensoredQuantileForest(n_estimators=2).fit(X, X[:, 0])"
         )
-        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        assert "preparing the kernels" in run.stderr
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        said = []
+        for _ in range(2):
+            run = subprocess.run(
+                [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+            )
+            assert run.returncode == 0, run.stderr
+            said.append(run.stderr.splitlines())
+        first, second = said
+        assert len(first) == 1
+        assert first[0].startswith("cqrf is compiling its kernels. This is done once")
+        assert second == []
 
 
 class TestBadInput:

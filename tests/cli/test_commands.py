@@ -189,6 +189,7 @@ def test_standard_input_and_output(frame):
     assert call("predict", "m.cqrf", "-", input=text).stdout == from_file
 
 
+@pytest.mark.filterwarnings("ignore::cqrf.BeyondFollowUpWarning")
 def test_all_that_can_be_asked(fitted):
     asked = ["-q", ".25", "--survival", "100,400", "--interval", ".5", "--mean", "--max-quantile"]
     options = ["--id", "id", "--id", "status", "--unidentified", "clip"]
@@ -201,9 +202,9 @@ def test_all_that_can_be_asked(fitted):
         "q0.25": forest.predict(X, 0.25, unidentified="clip"),
         "lower0.5": forest.predict_interval(X, 0.5, unidentified="clip")[:, 0],
         "upper0.5": forest.predict_interval(X, 0.5, unidentified="clip")[:, 1],
-        "survival100": forest.predict_survival(X, [100], beyond="extend")[:, 0],
-        "survival400": forest.predict_survival(X, [400], beyond="extend")[:, 0],
-        "mean": forest.predict_mean(X, beyond="extend"),
+        "survival100": forest.predict_survival(X, [100])[:, 0],
+        "survival400": forest.predict_survival(X, [400])[:, 0],
+        "mean": forest.predict_mean(X),
         "max_quantile": forest.max_quantile(X),
     }
     assert found.columns.tolist() == ["id", "status", *columns]
@@ -335,6 +336,7 @@ def test_roles_of_weights_groups_and_categories(frame):
     assert answers[0] == answers[1]
 
 
+@pytest.mark.filterwarnings("ignore::cqrf.BeyondFollowUpWarning")
 @pytest.mark.parametrize("kind", ["feather", "parquet"])
 @pytest.mark.parametrize("labels", [[1.0, 2.0, 3.5], ["1.0", "2.0", "x"], [True, False]])
 def test_categories_are_the_same_labels_in_every_kind_of_file(kind, labels, frame):
@@ -356,7 +358,7 @@ def test_categories_are_the_same_labels_in_every_kind_of_file(kind, labels, fram
     done = call("predict", "library.cqrf", f"a.{kind}", "--mean", "-q", "")
     assert "not in the training table" not in done.stderr
     means = pd.read_csv(io.StringIO(done.stdout))["mean"]
-    np.testing.assert_allclose(means, forest.predict_mean(X, beyond="extend"))
+    np.testing.assert_allclose(means, forest.predict_mean(X))
 
 
 def test_another_event_column_has_its_own_value(frame):

@@ -1,6 +1,7 @@
 """predict: confidence intervals, time already survived, and where the data do not reach."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -129,9 +130,18 @@ def test_nothing_is_made_up_beyond_the_follow_up(forest, table):
         f"{n_unknown} predictions of survival and the mean lie beyond the end of the survival "
         f"curves, which for these rows are known up to {known}: left empty; --beyond extend"
     ) in said
-    fields = call("predict", "m.cqrf", "data.csv", "-q", "", "--survival", "500").stdout
-    assert '""' not in fields
-    assert "\n\n" in fields
+
+
+def test_a_missing_field_is_empty_but_a_line_is_not(forest, table):
+    """Readers skip a line without anything, and with it the row."""
+    alone, _ = predict("-q", "", "--survival", "500")
+    assert len(alone) == len(table)
+    beside = call("predict", "m.cqrf", "data.csv", "-q", ".1", "--survival", "500").stdout
+    assert '""' not in beside
+    np.testing.assert_array_equal(
+        pd.read_csv(io.StringIO(beside))["survival500"].isna(), alone["survival500"].isna()
+    )
+    assert alone["survival500"].isna().any()
 
 
 def test_beyond_extend_draws_flat_lines(forest, table):
@@ -162,7 +172,7 @@ def test_one_prediction_is_written_in_the_singular(forest, table):
         (["--horizon", "5"], "--horizon is that of --mean: give both"),
         (["--mean", "--horizon", "inf"], "horizon=inf must be a finite time"),
         (["--given", "nobody"], "no column 'nobody'; it has 'age'"),
-        (["--given", "group"], "column 'group' holds 'c', which is not a number"),
+        (["--given", "group"], "column 'group' holds 'é', which is not a number"),
         (["--given", "inf"], "given must be one finite time"),
         (["--lower-bound", ".9"], "--lower-bound needs a conformal model, which m.cqrf is not"),
     ],
@@ -190,5 +200,6 @@ def test_the_line_of_a_value_counts_all_pieces(
     bad = table.astype({column: object})
     bad.loc[100, column] = value
     bad.to_csv("bad.csv", index=False)
-    said = refused("predict", "m.cqrf", "bad.csv", "--given", "since")
+    said = refused("predict", "m.cqrf", "bad.csv", "--given", "since", "-o", "never.csv")
+    assert not Path("never.csv").exists()
     assert said == f"bad.csv: {problem} (the first is line 102): leave these rows out."

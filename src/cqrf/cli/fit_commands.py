@@ -198,13 +198,13 @@ def read_task(options: Mapping[str, Any]) -> FitTask:
         "event_name": "event_name",
     }
     settings = {setting: options[name] for setting, name in names.items()}
-    notation = (options[name] for name in ("encoding", "na", "decimal", "dates"))
+    notation = {name: options[name] for name in ("encoding", "na", "decimal", "dates")}
     return FitTask(
         path=options["data"],
         roles=roles,
         out=options["out"],
         settings=settings | parse_settings(options["settings"] or []),
         as_json=options["as_json"],
-        notation=parse_notation(*notation),
+        notation=parse_notation(**notation),
         drop_invalid=options["drop_invalid"],
     )

@@ -60,13 +60,14 @@ class _TextWriter:
         file.write((delimiter.join(heading) + "\n").encode())
 
     def write_table(self, table: pa.Table) -> None:
-        """Append rows; a missing value is an empty field."""
+        """Append rows; a missing value is an empty field, in quotes where a line has no other."""
+        missing = '""' if table.num_columns == 1 else ""
         fields = [
             self._quote(column) if is_string(column) else column.cast(pa.string())
             for column in (each.combine_chunks() for each in table.columns)
         ]
         lines = pc.binary_join_element_wise(
-            *(pc.fill_null(field, "") for field in fields), self.delimiter
+            *(pc.fill_null(field, missing) for field in fields), self.delimiter
         )
         self.file.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
