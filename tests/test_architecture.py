@@ -13,6 +13,7 @@ from support.architecture import (
     SOURCE,
     draw_graph,
     find_cycles,
+    find_unlisted,
     find_wrong_imports,
     list_modules,
     read_graph,
@@ -97,6 +98,10 @@ def test_no_function_has_too_many_arguments(tree):
 
 def test_no_record_is_spread_over_arguments(tree):
     assert tree.find_splats() == []
+
+
+def test_contributing_lists_every_module_of_the_lowest_layers():
+    assert find_unlisted() == []
 
 
 def test_the_graph_in_contributing_is_that_of_the_source(tree):

@@ -1,7 +1,9 @@
 """The documents: code of the README and of the pages runs, and so do examples in docstrings."""
 
 import doctest
-import importlib
+import importlib.util
+import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
+import cqrf
 from cqrf import CensoredQuantileForest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,23 +69,29 @@ def test_the_code_of_a_page_runs_and_draws_its_picture(page, tmp_path, monkeypat
     plt.close("all")
 
 
-DOCUMENTED = [
-    "inspection",
-    "report",
-    "tuning",
-    "calibration",
-    "conformal",
-    "_survival.step_curves",
-    "estimator",
-    "_survival.quantiles",
-    "_input.target",
-]
-DOCUMENTED += ["dask.estimator", "datasets.generators", "datasets.tables"]
-DOCUMENTED += [f"metrics.{name}" for name in ("concordance", "quantile", "scorers", "survival")]
+def read_source(module: str) -> str:
+    return Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("module", DOCUMENTED)
+MODULES = [found.name for found in pkgutil.walk_packages(cqrf.__path__, "cqrf.")]
+WITH_EXAMPLES = [module for module in MODULES if ">>> " in read_source(module)]
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_examples_in_docstrings(module):
-    found = doctest.testmod(importlib.import_module(f"cqrf.{module}"))
-    assert found.attempted > 0
+    found = doctest.testmod(importlib.import_module(module))
+    assert found.attempted == read_source(module).count(">>> ")
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("package", ["inspection", "metrics", "datasets"])
+def test_every_public_function_has_an_example(package):
+    public = getattr(cqrf, package)
+    functions = {name: getattr(public, name) for name in public.__all__}
+    documented = {
+        name: function.__doc__
+        for name, function in functions.items()
+        if inspect.isfunction(function) and "Parameters\n" in function.__doc__
+    }
+    assert documented
+    assert [name for name, text in documented.items() if ">>> " not in text] == []

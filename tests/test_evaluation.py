@@ -194,12 +194,12 @@ def test_mistakes_about_intervals_are_named():
         evaluate(forest, X, y, confidence=0.9, groups=[1, 2, 3])
 
 
-def test_intervals_cost_less_than_a_second_on_500_rows():
+def test_intervals_cost_less_than_a_second_of_processor_time_on_500_rows():
     X, y = make_table(500)
     forest = fit(X, y)
     evaluate(forest, confidence=0.95)
-    start = time.perf_counter()
+    start = time.process_time()
     plain = evaluate(forest)
-    middle = time.perf_counter()
+    middle = time.process_time()
     assert without_ends(evaluate(forest, confidence=0.95)) == plain
-    assert (time.perf_counter() - middle) - (middle - start) < 1.0
+    assert (time.process_time() - middle) - (middle - start) < 1.0

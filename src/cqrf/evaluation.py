@@ -103,31 +103,27 @@ def evaluate(
         where censoring hides these;
         ``calibration_distance`` and ``calibration_p_value``. A value that these rows do not
         determine is NaN. With ``confidence`` also ``skill_lower``, ``skill_upper``,
-        ``concordance_lower`` and ``concordance_upper``. :func:`list_labels` says what each key
-        means.
+        ``concordance_lower`` and ``concordance_upper``. :func:`list_labels` explains the keys.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.evaluation import evaluate
+    >>> X, y, _, _ = make_aft(300, random_state=0)
+    >>> evaluate(CensoredQuantileForest(random_state=0).fit(X, y))["concordance"] > 0.7
+    True
     """
     check_forest(forest)
     level = None if confidence is None else read_confidence(confidence)
     if X is None and groups is not None:
         raise ValueError("groups are those of X and y; out of bag they are those of the fit.")
     rows = _predict_out_of_bag(forest) if X is None else _predict_rows(forest, X, y, groups)
-    predictions, side = rows.predictions, forest.model_.censoring
-    calibration = calibrate_curves(
-        predictions.curves, predictions.y_test, rows.calibration_weight, censoring=side
-    )
-    n_rows = np.count_nonzero(np.asarray(predictions.sample_weight))
-    values = {"rows": float(n_rows), "skill": rows.skill}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # scores beyond the horizon are NaN
-        for metric in METRICS.values():
-            values |= metric.evaluate(predictions)
-    if level is not None:
-        found = find_intervals(forest.model_, predictions, rows.groups, level, random_state)
-        values = add_ends(values, found)
-    return values | {
-        "calibration_distance": calibration.distance,
-        "calibration_p_value": calibration.p_value,
-    }
+    values = _compute_values(rows)
+    if level is None:
+        return values
+    found = find_intervals(forest.model_, rows.predictions, rows.groups, level, random_state)
+    return add_ends(values, found)
 
 
 def find_intervals(
@@ -210,6 +206,27 @@ class _Evaluated(NamedTuple):
     skill: float
     calibration_weight: NDArray[np.float64]
     groups: NDArray[Any] | None
+
+
+def _compute_values(rows: _Evaluated) -> dict[str, float]:
+    """Every value of :func:`evaluate` but the ends of intervals."""
+    predictions = rows.predictions
+    n_rows = np.count_nonzero(np.asarray(predictions.sample_weight))
+    values = {"rows": float(n_rows), "skill": rows.skill}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # scores beyond the horizon are NaN
+        for metric in METRICS.values():
+            values |= metric.evaluate(predictions)
+    calibration = calibrate_curves(
+        predictions.curves,
+        predictions.y_test,
+        rows.calibration_weight,
+        censoring=predictions.censoring,
+    )
+    return values | {
+        "calibration_distance": calibration.distance,
+        "calibration_p_value": calibration.p_value,
+    }
 
 
 def _predict_rows(

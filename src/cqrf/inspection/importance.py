@@ -144,19 +144,7 @@ def permutation_importance_oob(
     most = None if n_rows is None else read_count("n_rows", n_rows, 1)
     seed = draw_seed(random_state)
     scored = score_unpermuted(forest, most)
-    is_split = np.isin(columns, forest.model_.forest.split_features)
-    found = np.zeros((len(columns), 2))
-    for k in np.flatnonzero(is_split):
-        found[k] = permute_feature(forest, scored, columns[k], n_repeats, seed)
-    names = feature_names(forest)
-    return PermutationImportance(
-        names=[names[column] for column in columns],
-        importances=found[:, 0],
-        standard_errors=found[:, 1],
-        skill=scored.skill,
-        n_rows=len(scored.rows),
-        n_repeats=n_repeats,
-    )
+    return permute_features(forest, scored, columns, n_repeats, seed)
 
 
 def find_features(forest: CensoredQuantileForest, features: Any) -> list[int]:
@@ -240,6 +228,28 @@ def predict_quantiles(forest: CensoredQuantileForest, queries: Queries) -> NDArr
     model = forest.model_
     reader = Quantiles(read_solver(forest, model.censoring), np.array(model.score_levels))
     return read_one(model, queries, reader, forest.n_jobs).fill("clip")
+
+
+def permute_features(
+    forest: CensoredQuantileForest,
+    scored: ScoredRows,
+    columns: list[int],
+    n_repeats: int,
+    seed: int,
+) -> PermutationImportance:
+    """Importance of each column; 0 without a split on it."""
+    found = np.zeros((len(columns), 2))
+    for k in np.flatnonzero(np.isin(columns, forest.model_.forest.split_features)):
+        found[k] = permute_feature(forest, scored, columns[k], n_repeats, seed)
+    names = feature_names(forest)
+    return PermutationImportance(
+        names=[names[column] for column in columns],
+        importances=found[:, 0],
+        standard_errors=found[:, 1],
+        skill=scored.skill,
+        n_rows=len(scored.rows),
+        n_repeats=n_repeats,
+    )
 
 
 def permute_feature(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -48,19 +49,16 @@ def bootstrap_interval(
 ) -> Interval:
     """Confidence interval of a metric, by the bootstrap over test rows.
 
-    Rows are drawn with replacement, or whole groups. The predictions, and with them the forest,
-    stay as they are, and so does G, which IPCW metrics estimate from ``y_train``.
+    The forest is not refitted, and G, which IPCW metrics estimate from ``y_train``, stays.
 
     Parameters
     ----------
     metric : callable
-        A function of this module, or another with the arguments ``sample_weight`` and ``y_test``
-        or ``y``. It returns a number or an array.
+        With arguments ``sample_weight`` and ``y_test`` or ``y``; gives a number or an array.
     *arguments, **options
         What the metric takes: targets, predictions, ``censoring="left"`` ...
     groups : array-like of shape (n,), optional
-        Groups of rows that are not independent, such as visits of one patient; they are drawn
-        as a whole.
+        Groups of dependent rows, such as visits of one patient, which are drawn as a whole.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, as the metric takes them. A row of weight 0 is not drawn.
     confidence : float, default=0.95
@@ -95,19 +93,10 @@ def bootstrap_interval(
     units = number_units(weight > 0, groups)
     if units.n_units < 2:
         raise ValueError(f"a bootstrap needs at least two {units.noun}; found {units.n_units}.")
-    estimate = metric(*arguments, sample_weight=weight, **options)
-    values = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the estimate has given the metric's warning
-        for drawn in _resample(weight, units, n_boot, random_state):
-            try:
-                values.append(metric(*arguments, sample_weight=drawn, **options))
-            except ValueError:  # this resample does not determine the metric
-                values.append(np.full(np.shape(estimate), np.nan))
-    lower, upper = _find_ends(np.asarray(values, np.float64), level)
-    if np.ndim(estimate) == 0:
-        return Interval(float(estimate), float(lower), float(upper))
-    return Interval(estimate, lower, upper)
+    of_weight = partial(metric, *arguments, **options)
+    estimate = of_weight(sample_weight=weight)
+    resamples = _resample(weight, units, n_boot, random_state)
+    return _find_interval(estimate, _compute_values(of_weight, resamples, estimate), level)
 
 
 def read_confidence(confidence: Any) -> float:
@@ -145,9 +134,22 @@ def _resample(
         yield resampled
 
 
-def _find_ends(
-    values: NDArray[np.float64], confidence: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _compute_values(
+    metric: Callable[..., Any], resamples: Iterator[NDArray[np.float64]], estimate: Any
+) -> NDArray[np.float64]:
+    """Like the estimate, with the weights of each resample; NaN if these do not determine it."""
+    values = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the estimate has given the metric's warning
+        for weight in resamples:
+            try:
+                values.append(metric(sample_weight=weight))
+            except ValueError:
+                values.append(np.full(np.shape(estimate), np.nan))
+    return np.asarray(values, np.float64)
+
+
+def _find_interval(estimate: Any, values: NDArray[np.float64], confidence: float) -> Interval:
     """Percentiles over the first axis; NaN where too few resamples determine the metric."""
     finite = np.where(np.isfinite(values), values, np.nan)
     has_enough = (~np.isnan(finite)).mean(axis=0) >= FEWEST_DETERMINED
@@ -155,4 +157,6 @@ def _find_ends(
     tail = (1 - confidence) / 2
     ends = np.nanquantile(known, [tail, 1 - tail], axis=0)
     lower, upper = np.where(has_enough, ends, np.nan)
-    return lower, upper
+    if np.ndim(estimate) == 0:
+        return Interval(float(estimate), float(lower), float(upper))
+    return Interval(estimate, lower, upper)

@@ -122,6 +122,16 @@ def integrated_brier_score(
     of the test times. Where this range is a single time (most rows end with the study, say) or
     starts beyond the horizon, the percentiles are those of the distinct test times up to the
     horizon. If all test times are equal, the score is NaN, with a warning.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.metrics import integrated_brier_score
+    >>> train, test = make_aft(300, random_state=0), make_aft(300, random_state=1)
+    >>> forest = CensoredQuantileForest(random_state=0).fit(train.X, train.y)
+    >>> integrated_brier_score(train.y, test.y, forest.predict_survival(test.X)) < 0.2
+    True
     """
     if times is None:
         rows = read_evaluation_rows(y_train, y_test, **options)
