@@ -171,14 +171,17 @@ def test_texts_can_be_read():
         assert abs(hues[0] - hues[1]) < 0.03
 
 
-def test_many_rows_are_drawn_as_bands(fitted):
-    forest, X = fitted
+@pytest.mark.parametrize("is_open", [False, True], ids=["reaches 0", "ends above 0"])
+def test_many_rows_are_drawn_as_bands(is_open):
+    rate, seed = (0.6, 1) if is_open else (0.3, 0)
+    data = make_aft(200, 3, censoring_rate=rate, random_state=seed)
+    forest, X = grow(data.X, data.y), data.X
     ax = plot_survival(forest, X[:50], scale=2.0)
     (median,) = step_lines(ax)
     curves, ends = forest.predict_survival(X[:50]), []
     for curve, censoring in zip(curves, forest.predict_censoring(X[:50]), strict=True):
-        is_open = curve.values[-1] > 1e-9
-        ends.append(max(curve.times[-1], censoring.times[-1]) if is_open else np.inf)
+        is_known = curve.values[-1] <= 1e-9
+        ends.append(np.inf if is_known else max(curve.times[-1], censoring.times[-1]))
     steps = [curve.times for curve in curves]
     times = np.unique(np.concatenate([[0.0], *steps, np.array(ends)[np.isfinite(ends)]]))
     highest = curves(times, beyond="extend")
@@ -189,15 +192,12 @@ def test_many_rows_are_drawn_as_bands(fitted):
     assert min(ends) < times[is_known][-1]
     np.testing.assert_array_equal(2 * median.get_xdata(), times[is_known])
     np.testing.assert_allclose(median.get_ydata(), expected[is_known], atol=1e-9)
-    (end,) = open_ends(ax)
-    assert end.get_xydata().tolist() == [median.get_xydata()[-1].tolist()]
+    assert (median.get_ydata()[-1] > 1e-9) == is_open
+    found = [end.get_xydata().tolist() for end in open_ends(ax)]
+    assert found == [[median.get_xydata()[-1].tolist()]] * is_open
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == [
-        "80 % of the rows",
-        "half of the rows",
-        "median of 50 rows",
-        "known no further",
-    ]
+    expected = ["80 % of the rows", "half of the rows", "median of 50 rows"]
+    assert texts == expected + ["known no further"] * is_open
     outer, inner = ax.collections
     assert outer.get_paths()[0].get_extents().y0 <= inner.get_paths()[0].get_extents().y0
     with pytest.raises(ValueError, match="labels name the curves of up to 6 rows; X has 50"):
