@@ -1,14 +1,16 @@
-"""Compiling: kernels work without a cache, and garbage collection pauses during compilation."""
+"""Compiling: without a cache, with garbage collection paused, and said if it takes long."""
 
 import gc
 import os
 import subprocess
 import sys
+import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
-from cqrf._runtime import compiling
+from cqrf._runtime import compiling, progress
 from cqrf._runtime.compiling import kernel
 
 
@@ -57,6 +59,53 @@ def test_garbage_collection_pauses_until_the_outermost_compilation_ends(was_on):
         assert not any(pause.states)
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def announce(module):
+    """What Numba says about the kernel of a module that is compiled."""
+    function = SimpleNamespace(__module__=module)
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+
+
+def compile_for(notice, seconds, module="cqrf._forest.grower"):
+    notice.on_start(announce(module))
+    notice.on_start(announce("cqrf._forest.splitting"))  # a part of it
+    time.sleep(seconds)
+    notice.on_end(None)
+    notice.on_end(None)
+
+
+def test_long_compilation_is_said_once_and_short_not_at_all(capsys, monkeypatch):
+    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.2)
+    notice = compiling.CompilationNotice()
+    compile_for(notice, 0.5, module="numpy.linalg")
+    compile_for(notice, 0.05)
+    assert capsys.readouterr().err == ""
+    compile_for(notice, 0.3)
+    assert capsys.readouterr().err.splitlines() == [
+        f"cqrf is compiling its kernels.{compiling.KEPT}"
+    ]
+    compile_for(notice, 0.3)
+    assert capsys.readouterr().err == ""
+    assert notice.n_kernels == 3
+
+
+def test_several_short_compilations_are_one_long_one(capsys, monkeypatch):
+    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.2)
+    notice = compiling.CompilationNotice()
+    for _ in range(4):
+        compile_for(notice, 0.09)
+    assert capsys.readouterr().err.count("cqrf is compiling") == 1
+
+
+def test_the_command_line_has_a_bar_while_it_compiles(capsys, monkeypatch):
+    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(progress, "_shows_waiting", True)
+    compile_for(compiling.CompilationNotice(), 0.5)
+    first, *drawn, last = capsys.readouterr().err.replace("\n", "\r").split("\r")
+    assert first.startswith("cqrf is compiling")
+    assert any("######" in line and "] compiling, 0 done, 0." in line for line in drawn)
+    assert last == ""
 
 
 RENAMED = """

@@ -133,6 +133,7 @@ def use_bags() -> None:
     """Standard errors and confidence intervals."""
     X, y, _ = make_rows()
     forest = make_forest(bag_size=2).fit(X, y)
+    read_everything(forest, X)
     forest.survival_confidence_interval(X, TIMES)
     forest.quantile_confidence_interval(X, LEVELS)
 
