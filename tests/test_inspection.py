@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from lifelines.datasets import load_rossi
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_aft
@@ -121,6 +122,17 @@ def test_default_grid_has_the_values_or_even_quantiles_of_them(fitted):
     few = X[:40].copy()
     few[:, 1] = np.repeat([3.0, 1.0, np.nan, 2.0], 10)
     np.testing.assert_array_equal(partial_dependence(forest, few, 1).grid, [1, 2, 3])
+
+
+def test_default_levels_are_those_that_the_training_rows_can_tell():
+    table = load_rossi()  # three quarters are censored
+    X = table.drop(columns=["week", "arrest"])
+    forest = grow(X, censored(table["week"], table["arrest"]))
+    found = partial_dependence(forest, X, "prio")
+    assert found.quantiles.max() < 0.25
+    assert tuple(found.quantiles) == forest.model_.score_levels
+    assert np.isfinite(found.values).all()
+    assert np.isnan(partial_dependence(forest, X, "prio", 0.75).values).all()
 
 
 def test_frames_of_every_kind_give_the_same_partial_dependence(framed):

@@ -7,11 +7,14 @@ import pandas as pd
 import polars as pl
 import pytest
 from lifelines.datasets import load_rossi
-from numpy.testing import assert_allclose, assert_array_equal
+from matplotlib import pyplot as plt
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from sklearn.base import clone
 from sklearn.inspection import PartialDependenceDisplay, permutation_importance
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv import metrics as sksurv_metrics
+from sksurv.datasets import load_aids
 
 import cqrf
 from cqrf import (
@@ -69,7 +72,7 @@ class TestBeyondFollowUp:
         assert_array_equal(np.isnan(errors), [[False, True]] * 2)
 
     def test_means_are_nan_restricted_or_extended(self, forest, pbc):
-        with pytest.warns(BeyondFollowUpWarning) as caught:
+        with pytest.warns(BeyondFollowUpWarning, match="beyond='restrict' gives the") as caught:
             means = forest.predict_mean(pbc.X[:3], 36500)
         assert caught[0].filename == __file__
         assert np.isnan(means).all()
@@ -125,9 +128,19 @@ class TestGiven:
         assert_allclose(forest.predict_mean(X, given=0), forest.predict_mean(X))
         assert_allclose(forest.max_quantile(X, given=0), forest.max_quantile(X))
 
-    def test_a_row_that_outlived_the_training_rows_is_nan(self, forest, pbc):
+    def test_a_row_that_outlived_the_training_rows_is_nan_with_one_warning(self, forest, pbc):
         X = pbc.X[:2]
-        assert np.isnan(forest.predict(X, given=9999)).all()
+        mean = clone(forest).set_params(prediction="mean", n_estimators=10).fit(pbc.X, pbc.y)
+        for call in (
+            lambda: forest.predict(X, given=[100, 9999], unidentified="nan"),
+            lambda: forest.predict_interval(X, 0.2, given=[100, 9999], unidentified="nan"),
+            lambda: mean.predict(X, given=[100, 9999]),
+        ):
+            with pytest.warns(BeyondFollowUpWarning, match="given: no training row") as caught:
+                found = call()
+            assert len(caught) == 1
+            assert caught[0].filename == __file__
+            assert np.isnan(found[1]).all()
         with pytest.warns(BeyondFollowUpWarning):
             assert np.isnan(forest.predict_survival(X, [1], given=9999)).all()
 
@@ -144,7 +157,7 @@ class TestGiven:
 class TestPredictionForTools:
     def test_predict_says_what_to_set(self, rossi):
         forest = fit_rossi(rossi)
-        with pytest.warns(UnidentifiedQuantileWarning, match="prediction='mean'"):
+        with pytest.warns(UnidentifiedQuantileWarning, match="prediction='mean'.*='risk'"):
             assert np.isinf(forest.predict(rossi[0])).mean() > 0.5
 
     def test_the_warning_is_the_same_for_any_rows_so_that_a_filter_holds_it_back(self, rossi):
@@ -213,6 +226,25 @@ class TestPredictionForTools:
         assert auc > 0.75
         assert -0.2 < brier < 0
 
+    def test_scikit_survival_scores_it_where_nine_in_ten_are_censored(self):
+        X, y = load_aids()
+        X = X[["age", "cd4", "priorzdv"]]
+        assert y["censor"].mean() < 0.1
+        times = [100.0, 200.0, 300.0]
+        risk = CensoredQuantileForest(n_estimators=50, random_state=0, prediction="risk")
+        train, test = slice(0, None, 2), slice(1, None, 2)
+        concordance, auc, brier = (
+            scorer.fit(X[train], y[train]).score(X[test], y[test])
+            for scorer in (
+                sksurv_metrics.as_concordance_index_ipcw_scorer(risk, tau=300),
+                sksurv_metrics.as_cumulative_dynamic_auc_scorer(risk, times),
+                sksurv_metrics.as_integrated_brier_score_scorer(risk, times),
+            )
+        )
+        assert concordance > 0.65
+        assert auc > 0.65
+        assert -0.1 < brier < 0
+
     def test_step_functions_have_scikit_survivals_form(self, forest, pbc):
         X = pbc.X[:4]
         functions = forest.predict_survival_function(X)
@@ -244,6 +276,22 @@ class TestFrames:
         X = pbc.X[5:8]
         frame = forest.predict_survival(X).to_frame([365])
         assert_array_equal(frame.index, X.index)
+
+    def test_what_reads_a_forest_does_not_depend_on_set_output(self, pbc):
+        forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(pbc.X, pbc.y)
+        scorer = cqrf.metrics.make_scorer("quantile_loss")
+
+        def read_all():
+            ax = cqrf.plots.plot_survival(forest, pbc.X[:3], quantiles=[0.1])
+            marks = [np.asarray(line.get_xdata()) for line in ax.lines]
+            found = forest.score(pbc.X, pbc.y), scorer(forest, pbc.X, pbc.y), marks
+            plt.close(ax.figure)
+            return found
+
+        plain = read_all()
+        for output in ("pandas", "polars"):
+            forest.set_output(transform=output)
+            assert_equal(read_all(), plain)
 
     def test_set_output_gives_frames_with_the_index_and_names(self, pbc):
         forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(pbc.X, pbc.y)

@@ -19,7 +19,7 @@ from cqrf._model.settings import PREDICTIONS, read_solver
 from cqrf._runtime.arguments import exactly, read_choice
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
-from cqrf._survival.step_curves import StepCurve, StepCurves, warn_beyond
+from cqrf._survival.step_curves import StepCurve, StepCurves, warn_beyond, warn_outlived
 
 Values = Any  # an array; a frame or a series after set_output
 
@@ -73,6 +73,8 @@ class PredictionMethods:
         prediction = read_choice("prediction", self.prediction, PREDICTIONS)
         if quantiles is None and prediction != "median":
             means = self._read(queries, readers.RestrictedMean(beyond="restrict"))
+            if np.isnan(means).any():
+                warn_outlived()
             return self._output(means if prediction == "mean" else -means, X, prediction)
         levels = 0.5 if quantiles is None else quantiles
         return self._output(self._quantiles(queries, levels, unidentified), X, _level_names(levels))
@@ -237,7 +239,7 @@ class PredictionMethods:
         queries = self._queries(X, given)
         wanted = [readers.RestrictedMean(horizon, beyond), readers.KnownTimes()]
         means, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        _warn_if_unknown(means, known, stacklevel=4)
+        _warn_if_unknown(means, known, stacklevel=4, of_mean=True)
         return self._output(means, X, "mean")
 
     def max_quantile(self, X: Any, *, given: ArrayLike | None = None) -> Values:
@@ -281,6 +283,8 @@ class PredictionMethods:
         chosen = self.unidentified if unidentified is None else unidentified
         read_choice("unidentified", chosen, UNIDENTIFIED)
         solution = self._read(queries, readers.Quantiles(self._solver(), levels))
+        if queries.given is not None and np.isnan(solution.values).any():
+            warn_outlived(stacklevel=4)
         values = solution.fill(chosen, stacklevel=4)
         return values[:, 0] if is_scalar else values
 
@@ -335,9 +339,12 @@ def _with_index(curves: StepCurves, X: Any) -> StepCurves:
 
 
 def _warn_if_unknown(
-    values: NDArray[np.float64], known: NDArray[np.float64], stacklevel: int = 5
+    values: NDArray[np.float64],
+    known: NDArray[np.float64],
+    stacklevel: int = 5,
+    of_mean: bool = False,
 ) -> None:
     """Warn if some values are NaN: times beyond those at which the curves are known."""
     unknown = np.isnan(values.reshape(len(values), -1)).any(axis=1)
     if unknown.any():
-        warn_beyond(known[unknown, 0], known[unknown, 1], stacklevel)
+        warn_beyond(known[unknown, 0], known[unknown, 1], stacklevel, of_mean)

@@ -220,8 +220,8 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         rows. 1 is perfect, 0 is no better than one marginal curve for all rows; higher is better.
         Entry times of y are not used: rows that enter late are scored on their whole time.
         """
-        check_is_fitted(self)
-        predicted = self.predict(X, self.model_.score_levels, unidentified="clip")
+        queries = self._queries(X)
+        predicted = self._quantiles(queries, self.model_.score_levels, "clip")
         return compute_skill(self.model_, predicted, read_target(y), sample_weight=sample_weight)
 
     def score_oob(self) -> float:

@@ -147,8 +147,8 @@ class Solution(NamedTuple):
             "some quantiles cannot be estimated, because too much is censored where they lie; they "
             "are infinite. Ask for lower levels (max_quantile gives the limit at each row; higher "
             "ones under left censoring). unidentified='clip' gives the last observed neighbour "
-            "instead, 'nan' NaN. For tools that call predict(X), set prediction='mean' or "
-            "unidentified='clip' on the estimator.",
+            "instead, 'nan' NaN. For tools that call predict(X), set prediction='mean' on the "
+            "estimator, or prediction='risk' for scikit-survival's metrics.",
             UnidentifiedQuantileWarning,
             stacklevel=stacklevel,
         )

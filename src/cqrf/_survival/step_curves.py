@@ -232,7 +232,9 @@ class StepCurves:
         return curves_html(self)
 
 
-def warn_beyond(start: NDArray[np.float64], end: NDArray[np.float64], stacklevel: int = 3) -> None:
+def warn_beyond(
+    start: NDArray[np.float64], end: NDArray[np.float64], stacklevel: int = 3, of_mean: bool = False
+) -> None:
     """Warn that some results are NaN, as they lie outside of where these curves are known."""
     known = [
         f"{words} {describe_range(limits[np.isfinite(limits)])}"
@@ -240,10 +242,22 @@ def warn_beyond(start: NDArray[np.float64], end: NDArray[np.float64], stacklevel
         if np.isfinite(limits).any()
     ]
     reach = f" For these rows it is known {' and '.join(known)}." if known else ""
+    where = "up to this horizon" if of_mean else "at some of these times"
+    restrict = "beyond='restrict' gives the mean up to the end of each curve, " if of_mean else ""
     warnings.warn(
-        "the survival curve is not known at some of these times, as no training row with weight "
-        f"is still at risk there: the result is NaN.{reach} beyond='extend' draws the curve on as "
-        "a flat line, which is not an estimate.",
+        f"the survival curve is not known {where}, as no training row with weight is still at risk "
+        f"there: the result is NaN.{reach} {restrict}beyond='extend' draws the curve on as a flat "
+        "line, which is not an estimate.",
+        BeyondFollowUpWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def warn_outlived(stacklevel: int = 3) -> None:
+    """Warn that some results are NaN, as nothing is known after the time survived."""
+    warnings.warn(
+        "given: no training row with weight has survived as long as some of these rows, so that "
+        "nothing is known about the time that remains for them: the result is NaN.",
         BeyondFollowUpWarning,
         stacklevel=stacklevel,
     )

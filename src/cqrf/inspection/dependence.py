@@ -24,7 +24,6 @@ from cqrf._runtime.arguments import read_count, read_floats
 from cqrf._survival.quantiles import read_levels
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.inspection.forests import check_forest, find_feature
-from cqrf.metrics.metric import SCORE_QUANTILES
 
 MAX_GRID_VALUES = 20
 MAX_TIMES = 300
@@ -54,7 +53,7 @@ def partial_dependence(
     forest: CensoredQuantileForest,
     X: Any,
     feature: str | int,
-    quantiles: float | Sequence[float] = SCORE_QUANTILES,
+    quantiles: float | Sequence[float] | None = None,
     *,
     grid: ArrayLike | None = None,
     n_rows: int = 200,
@@ -73,8 +72,8 @@ def partial_dependence(
         Rows to average over.
     feature : str or int
         Name of a column, if the forest was fitted to a frame, or its index.
-    quantiles : float or sequence of float, default=(0.25, 0.5, 0.75)
-        Levels in (0, 1).
+    quantiles : float or sequence of float, optional
+        Levels in (0, 1). Default: ``model_.score_levels``, those that the training rows can tell.
     grid : array-like, optional
         Values of the feature. Default: the distinct values in X; of a feature that is no
         category, at most 20 of them, at evenly spaced quantiles.
@@ -97,8 +96,8 @@ def partial_dependence(
     (2, 3)
     """
     check_forest(forest)
-    model = forest.model_
-    levels, n_rows = read_levels(quantiles)[0], read_count("n_rows", n_rows, 1)
+    model, n_rows = forest.model_, read_count("n_rows", n_rows, 1)
+    levels, _ = read_levels(model.score_levels if quantiles is None else quantiles)
     column = find_feature(forest, feature)
     matrix, _ = read_features(forest, X, model.columns)
     if grid is None:
@@ -108,8 +107,8 @@ def partial_dependence(
     rows = matrix[evenly_spaced(len(matrix), n_rows)].astype(np.float64)
     times = np.concatenate([[-np.inf], event_times(model)])
     mean = mean_survival_in_blocks(model, rows, column, codes, times, forest.n_jobs)
-    values = find_quantiles(mean, times, levels)
-    return PartialDependence(show_codes(model, column, codes), levels, values)
+    shown = show_codes(model, column, codes)
+    return PartialDependence(shown, levels, find_quantiles(mean, times, levels))
 
 
 def choose_codes(

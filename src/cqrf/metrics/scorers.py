@@ -110,20 +110,18 @@ class ForestPredictions(Predictions):
 
     def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Quantiles of shape (n, n_levels)."""
-        values: NDArray[np.float64] = self.forest.predict(self.X, levels, unidentified="clip")
-        return values
+        # In C order also from a frame, as the order of the elements decides the rounding of sums.
+        values = self.forest.predict(self.X, levels, unidentified="clip")
+        return np.ascontiguousarray(values, np.float64)
 
     def survival(self, times: ArrayLike | None = None) -> StepCurves | NDArray[np.float64]:
         """Survival curves, or their values of shape (n, n_times)."""
-        curves: StepCurves | NDArray[np.float64] = self.forest.predict_survival(
-            self.X, times, beyond="extend"
-        )
-        return curves
+        curves: StepCurves = self.forest.predict_survival(self.X)
+        return curves if times is None else curves(times, beyond="extend")
 
     def mean(self) -> NDArray[np.float64]:
         """Restricted means of shape (n,)."""
-        means: NDArray[np.float64] = self.forest.predict_mean(self.X, beyond="extend")
-        return means
+        return np.asarray(self.forest.predict_mean(self.X, beyond="extend"), np.float64)
 
     def censoring_survival(self) -> StepCurves:
         """G(.|x) of each row."""

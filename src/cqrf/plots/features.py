@@ -24,7 +24,6 @@ from cqrf.inspection import (
     partial_dependence,
     show_codes,
 )
-from cqrf.metrics.metric import SCORE_QUANTILES
 from cqrf.plots.style import (
     COLORS,
     LEGEND,
@@ -153,7 +152,7 @@ def plot_partial_dependence(
     forest: CensoredQuantileForest,
     X: Any,
     feature: str | int,
-    quantiles: float | Sequence[float] = SCORE_QUANTILES,
+    quantiles: float | Sequence[float] | None = None,
     ax: Axes | None = None,
     *,
     grid: ArrayLike | None = None,

@@ -313,7 +313,7 @@ def _mark_quantiles(
     ax: Axes, forest: CensoredQuantileForest, X: Any, quantiles: Sequence[float], scale: float
 ) -> None:
     """Mark the quantiles of each row on its curve, and their levels on the right."""
-    times = forest.predict(X, quantiles, unidentified="nan") / scale
+    times = np.asarray(forest.predict(X, quantiles, unidentified="nan")) / scale
     for i, row in enumerate(times):
         color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
         ax.plot(row, 1 - np.asarray(quantiles), marker, color=color, zorder=3)
