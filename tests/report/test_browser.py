@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf.calibration import assess_calibration
 from cqrf.report import write_report
 from support.browser import CONTRAST, READABLE, assert_painted
 
@@ -306,6 +307,91 @@ def test_the_search_reaches_every_id_and_ids_are_on_one_line(browser, forest, pb
     browser.click("#table th:nth-child(2) button")
     assert browser.run("found.textContent") == "418 rows"
     assert browser.complaints() == []
+
+
+BOX = "(({x, y, width, height}) => [x, y, width, height])"
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_texts_of_charts_are_inside_of_them(browser, page, width):
+    browser.open(page, width=width)
+    charts = browser.run(
+        "[...document.querySelectorAll('.chart svg')].map(svg => [svg.viewBox.baseVal.width,"
+        f" [...svg.querySelectorAll('text')].map(t => [t.textContent, ...{BOX}(t.getBBox())])])"
+    )
+    assert len(charts) == 8
+    for chart_width, texts in charts:
+        for text, x, _, text_width, _ in texts:
+            assert x >= 0, text
+            assert x + text_width <= chart_width, text
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_labels_of_a_curve_are_not_on_each_other(browser, page, width):
+    browser.open(page, width=width)
+    n_labels = 0
+    for row in range(1, 25):
+        browser.run(f"document.querySelector('#table tbody tr:nth-child({row})').click()")
+        boxes = browser.run(
+            f"[...document.querySelectorAll('#curve .label')].map(t => {BOX}(t.getBBox()))"
+        )
+        n_labels += len(boxes)
+        for i, (x, y, wide, high) in enumerate(boxes):
+            for other_x, other_y, other_wide, other_high in boxes[:i]:
+                is_beside = x >= other_x + other_wide or other_x >= x + wide
+                # Lines of one text touch: half a line is left for what is below the baseline.
+                is_below = abs(y - other_y) >= 0.5 * (high + other_high) - 3
+                assert is_beside or is_below, row
+    assert n_labels > 50
+
+
+def test_the_band_is_pale_where_too_few_rows_are_left(browser, page, forest, pbc):
+    browser.open(page)
+    (start, end), (pale_start, pale_end) = (
+        browser.run(
+            "(({x, width}) => [x, x + width])"
+            f"(document.querySelector('#calibrated {kind}').getBBox())"
+        )
+        for kind in (".fill-band:not(.pale)", ".fill-band.pale")
+    )
+    known_to = assess_calibration(forest).known_to
+    left, right = (
+        browser.run(f"document.querySelector('#calibrated .perfect').{end}.baseVal.value")
+        for end in ("x1", "x2")
+    )
+    assert (end - left) / (right - left) == pytest.approx(known_to, abs=1e-3)
+    assert start < end == pytest.approx(pale_start, abs=0.01)
+    assert pale_start < pale_end
+
+
+def test_the_curve_of_the_data_ends_with_its_follow_up(browser, forest, pbc, tmp_path):
+    time, event = np.minimum(pbc.y["time"], 2000.0), pbc.y["event"] & (pbc.y["time"] < 2000)
+    path = write_report(forest, pbc.X, censored(time, event), tmp_path / "short.html")
+    browser.open(path)
+    drawn = browser.run("document.querySelector('#marginal .line:not(.second)').getAttribute('d')")
+    left, right = (
+        browser.run(f"Number(document.querySelector('#marginal .axis').getAttribute('{end}'))")
+        for end in ("x1", "x2")
+    )
+    expected = left + (right - left) * 2000 / 4795
+    assert float(drawn.split("H")[-1]) == pytest.approx(expected, abs=0.1)
+
+
+def test_charts_are_printed_at_the_width_of_the_paper(browser, page):
+    widths = "[...document.querySelectorAll('.chart svg')].map(svg => svg.viewBox.baseVal.width)"
+    browser.open(page, width=1400)
+    before = browser.run(widths)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert sorted(browser.run(widths)) == [220] * 4 + [350] * 4
+    tops = browser.run(
+        "[...document.querySelectorAll('.panel')].map(p => p.getBoundingClientRect().y)"
+    )
+    assert len(set(tops)) == 1
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    browser.settle()
+    assert browser.run(widths) == before
 
 
 def test_the_charts_are_painted(browser, page, tmp_path):

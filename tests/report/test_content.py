@@ -22,6 +22,7 @@ from cqrf.report.data import histogram_edges
 from cqrf.report.evaluation import describe_skill
 from cqrf.report.predictions import space_rows
 from cqrf.report.rows import MAX_STEPS, SURVIVAL_UNIT
+from cqrf.report.words import Words
 
 LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL = range(9)
 
@@ -140,7 +141,8 @@ def test_another_table_is_scored_by_plain_predictions(pbc):
     np.testing.assert_allclose(ours, expected, rtol=1e-3)
     limits = [row[MAX_LEVEL] for row in content["rows"]["rows"]]
     np.testing.assert_allclose(limits, forest.max_quantile(X.iloc[chosen]), rtol=1e-3)
-    assert content["rows"]["text"][-1].startswith("50 of them, evenly spaced, have a curve")
+    assert content["rows"]["text"][-1].startswith("50 of 209 rows, evenly spaced, have a curve")
+    assert "the search finds the others" in content["rows"]["text"][-1]
 
 
 def test_training_rows_in_another_table_are_counted(forest, pbc):
@@ -183,7 +185,7 @@ def test_importance_and_dependence_are_those_of_the_forest(content, forest, pbc)
     assert [bar["share"] for bar in bars[:15]] == sorted(
         (round_number(x) for x in shares), reverse=True
     )[:15]
-    assert bars[-1]["name"] == "the 2 others together"
+    assert bars[-1]["name"] == "2 others"
     panels = content["dependence"]["panels"]
     assert [panel["name"] for panel in panels] == [bar["name"] for bar in bars[:4]]
     expected = partial_dependence(forest, pbc.X, bars[0]["name"], SHOWN_LEVELS)
@@ -250,6 +252,30 @@ def test_times_have_their_unit_and_the_event_its_name(forest, pbc):
     assert "\u00a0days" in content["limits"]["text"][0]
 
 
+@pytest.mark.parametrize(
+    ("name", "unit", "title"),
+    [
+        ("week", "weeks", "time (weeks)"),
+        ("Days", "days", "time (days)"),
+        ("stay", "days", "stay (days)"),
+        ("stay", None, "stay"),
+    ],
+)
+def test_the_unit_is_not_said_twice(name, unit, title):
+    assert Words(unit, name).time_title == title
+
+
+def test_curves_of_the_data_end_with_their_follow_up(forest, pbc):
+    """A table that was followed for a shorter time than the training table."""
+    time, event = np.minimum(pbc.y["time"], 2000.0), pbc.y["event"] & (pbc.y["time"] < 2000)
+    content = build(forest, pbc.X, censored(time, event))
+    assert content["time_range"][1] == 4795
+    assert content["data"]["event_curve"]["end"] == 2000
+    assert content["data"]["event_curve"]["values"][-1] > 0.5
+    assert content["data"]["censoring_curve"]["values"][-1] == 0
+    assert content["data"]["censoring_curve"]["end"] is None  # it has reached 0
+
+
 @pytest.mark.parametrize("skill", [-0.05, 0.001, -0.001])
 def test_without_skill_the_page_advises_to_tune(skill):
     sentence = describe_skill(skill)
@@ -263,7 +289,7 @@ def test_rows_beyond_the_limit_are_left_out(forest, pbc, monkeypatch):
     rows = content["rows"]["rows"]
     assert 100 <= len(rows) <= 130
     assert sum(len(row) > INITIAL for row in rows) == 30
-    assert f"{len(rows)} of 418 rows are listed, evenly spaced." in content["rows"]["text"]
+    assert f"{len(rows)} of 418 rows are on this page, evenly spaced." in content["rows"]["text"]
 
 
 def test_limits_count_the_hidden_quantiles(content, forest, pbc):

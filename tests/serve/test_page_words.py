@@ -1,5 +1,6 @@
 """Words and shapes on the page: units, names, bounds of differences, ids, steps."""
 
+import json
 import re
 from itertools import pairwise
 
@@ -84,6 +85,50 @@ def test_the_box_says_that_it_takes_ids(opened):
 
 
 @pytest.mark.parametrize(
+    ("name", "unit", "said"),
+    [
+        ("week", "weeks", "time (weeks)"),
+        ("Days", "days", "time (days)"),
+        ("stay", "days", "stay (days)"),
+        ("stay", None, "stay"),
+    ],
+)
+def test_the_unit_is_not_said_twice(opened, name, unit, said):
+    model = json.dumps({"notes": {"time": name}, "time_unit": unit})
+    assert opened.run(f"nameTimes({model})") == said
+
+
+@pytest.mark.parametrize("given", [None, 30])
+def test_a_quantile_at_the_end_of_the_curve_is_said_once(opened, given):
+    def sentence(early):
+        times = [
+            {"level": 0.1, "value": early, "bound": None, "reason": None},
+            {"level": 0.5, "value": None, "bound": 22, "reason": "after_bound"},
+        ]
+        subject = {"quantiles": times, "estimable": {"from_level": 0, "to_level": 0.12}}
+        model = {"censoring": "right", "time_unit": None, "event_name": None}
+        arguments = ", ".join(json.dumps(each) for each in (subject, model, given))
+        return opened.run(f"describeSubject({arguments})")
+
+    assert sentence(22).count("22") == 1
+    assert "for 12\xa0% of subjects like this" in sentence(22)
+    assert "7 for one in ten" in sentence(7)
+
+
+def test_the_label_of_the_unknown_part_is_below_curves_that_end_high(opened):
+    subjects = [
+        {"estimable": {"from_level": 0, "to_level": level, "bound": 5}} for level in (0.12, 0.06)
+    ]
+    y, top, bottom = opened.run(
+        f"(at => {{ labelUnidentified(at, {json.dumps(subjects)}, false);"
+        " return [Number(at.svg.lastChild.getAttribute('y')), at.y(0.88), at.bottom]; })"
+        "({svg: document.querySelector('#curves svg'), left: 0, right: 100, top: 0, bottom: 400,"
+        " y: share => 400 * (1 - share)})"
+    )
+    assert top + 40 < y < bottom - 40
+
+
+@pytest.mark.parametrize(
     ("first", "second", "said"),
     [
         ((10, None), (25, None), "+15"),
@@ -93,6 +138,8 @@ def test_the_box_says_that_it_takes_ids(opened):
         ((4, "before_bound"), (10, None), "more than 6 later"),
         ((30, None), (10, "after_bound"), "less than 20 earlier"),
         ((10, "after_bound"), (30, None), "less than 20 later"),
+        ((10, None), (10, "after_bound"), "later"),
+        ((10, "after_bound"), (10, None), "earlier"),
         ((30, "after_bound"), (40, "after_bound"), "unknown"),
     ],
 )

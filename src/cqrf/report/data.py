@@ -143,7 +143,7 @@ def histogram_edges(low: float, high: float) -> NDArray[np.float64]:
 
 
 def curve_content(curve: StepCurve) -> dict[str, Any] | None:
-    """A curve as the page draws it; None if it has no step."""
+    """A curve as the page draws it, from where to where it is known; None if it has no step."""
     if len(curve.times) == 0:
         return None
     thinned = thin_curve(curve, MAX_STEPS)
@@ -151,4 +151,6 @@ def curve_content(curve: StepCurve) -> dict[str, Any] | None:
         "times": round_numbers(thinned.times),
         "values": round_numbers(thinned.values),
         "initial": round_number(thinned.initial),
+        "start": round_number(curve.start),
+        "end": round_number(curve.end),
     }

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf._views.curves import SHOWN_LEVELS
-from cqrf._views.numbers import format_number, format_percent, round_number, round_numbers
+from cqrf._views.numbers import (
+    format_count,
+    format_number,
+    format_percent,
+    round_number,
+    round_numbers,
+)
 from cqrf.report.data import format_value
 from cqrf.report.evaluation import describe_failure
 from cqrf.report.predictions import TablePredictions
@@ -35,7 +41,7 @@ def describe_importance(table: TablePredictions) -> dict[str, Any]:
     bars = [importance_bar(table.names[i], float(shares[i])) | permuted[i] for i in shown]
     rest = order[MAX_BARS:]
     if len(rest):
-        name = "the one other" if len(rest) == 1 else f"the {len(rest):,} others together"
+        name = format_count(len(rest), "other")
         bars.append(importance_bar(name, float(shares[rest].sum())) | {"rest": True})
     text = [
         "Gain: share of each feature in the total gain of the splits of all trees. It shows what "

@@ -79,9 +79,12 @@ def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:
         len(each) for each in (table.target.time, table.listed_rows, table.drawn_rows)
     )
     if n_listed < n:
-        text.append(f"{n_listed:,} of {format_count(n, 'row')} are listed, evenly spaced.")
+        text.append(f"{n_listed:,} of {format_count(n, 'row')} are on this page, evenly spaced.")
     if n_drawn < n_listed:
-        text.append(f"{n_drawn:,} of them, evenly spaced, have a curve; the others quantiles only.")
+        text.append(
+            f"{n_drawn:,} of {format_count(n_listed, 'row')}, evenly spaced, have a curve and are "
+            "listed at first; the search finds the others, with their quantiles only."
+        )
     return text
 
 

@@ -32,8 +32,8 @@ class Words(NamedTuple):
         """Title of an axis of times."""
         if self.unit is None:
             return self.time_name
-        name = "time" if self.time_name.casefold() == self.unit.casefold() else self.time_name
-        return f"{name} ({self.unit})"
+        name, unit = (text.casefold().removesuffix("s") for text in (self.time_name, self.unit))
+        return f"{'time' if name == unit else self.time_name} ({self.unit})"
 
     @property
     def survival_title(self) -> str:

@@ -4,6 +4,7 @@
 
 const SVG = document.getElementById("patterns").namespaceURI;
 const MARGIN = { left: 46, right: 14, top: 22, bottom: 38 };
+const HALF_SIGN = 3.9;  // half the width of a sign
 const FOOT = 34;  // height of a line of texts with its title
 const tip = document.getElementById("tip");
 
@@ -78,6 +79,19 @@ function redraw(host) {
   drawers.get(host)(host);
 }
 
+/* What is printed has another width than the window: charts with data-printed are drawn for it. */
+let isPrinting = false;
+for (const [event, begins] of [["beforeprint", true], ["afterprint", false]]) {
+  window.addEventListener(event, () => {
+    isPrinting = begins;
+    for (const host of drawers.keys()) if (host.dataset.printed) redraw(host);
+  });
+}
+
+function chartWidth(host) {
+  return Math.max(220, (isPrinting && Number(host.dataset.printed)) || host.clientWidth || 480);
+}
+
 /* Draw axes; returns the svg and the maps from values to pixels. x has its ends, and the labels of
    points, pairs of ticks, or round numbers by its format; x.foot is a line of texts below the axis. */
 function drawAxes(host, { x, y, label, ratio = 0.62, tallest = 400, legend = [] }) {
@@ -86,7 +100,7 @@ function drawAxes(host, { x, y, label, ratio = 0.62, tallest = 400, legend = [] 
     for (const [kind, text] of legend) made.append(element("span", { class: kind }, text));
     host.append(made);
   }
-  const width = Math.max(220, host.clientWidth || 480);
+  const width = chartWidth(host);
   const height = Math.round(Math.min(tallest, Math.max(190, width * ratio))) + (x.foot ? FOOT : 0);
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -120,7 +134,7 @@ function drawTicks(at, x) {
   for (const [spot, value] of made) {
     const place = at.x(spot), text = x.format(value);
     shape(at.svg, "line", { class: "axis", x1: place, x2: place, y1: at.bottom, y2: at.bottom + 4 });
-    const half = 3.5 * text.length;
+    const half = HALF_SIGN * text.length;
     const middle = Math.min(place, at.width - half);
     if (middle - half < taken) continue;
     taken = middle + half + 4;

@@ -60,7 +60,7 @@
     if (censorings) legend.push(["dashed", "censoring"]);
     const at = drawAxes(host, {
       label: "Kaplan-Meier curves of the time of the event and of the time of censoring." +
-        (events ? ` The survival probability at ${formatNumber(high)} is ` +
+        (events ? ` The survival probability at ${formatNumber(events.end ?? high)} is ` +
           `${formatPercent(events.values.at(-1))}.` : " No row has an event."),
       legend,
       x: { low, high, title: words.time, format: formatNumber, foot: { title: "rows at risk", text: countAtRisk } },
@@ -69,7 +69,7 @@
     const times = new Set();
     for (const [curve, kind] of [[censorings, "line second"], [events, "line"]]) {
       if (!curve) continue;
-      shape(at.svg, "path", { class: kind, d: stepPath(at, curve, low, high) });
+      shape(at.svg, "path", { class: kind, d: stepPath(at, curve, curve.start ?? low, curve.end ?? high) });
       curve.times.forEach((time) => times.add(time));
     }
     const stops = [...times].sort((a, b) => a - b).map((time) => ({
@@ -90,13 +90,16 @@
       x: { low: 0, high: 1, title: "predicted level", format: share },
       y: { low: 0, high: 1, title: "share of events below it", format: share },
     });
+    /* The band is pale between levels of which one cannot be judged. */
     const there = levels.map((_, i) => i)
       .filter((i) => lower[i] !== null && upper[i] !== null && observed[i] !== null);
-    if (there.length > 1) {
-      const up = there.map((i) => `${at.x(levels[i])} ${at.y(upper[i])}`);
-      const down = there.map((i) => `${at.x(levels[i])} ${at.y(lower[i])}`).reverse();
-      shape(at.svg, "path", { class: "fill-band", d: `M${[...up, ...down].join("L")}Z` });
-    }
+    const parts = { "fill-band": "", "fill-band pale": "" };
+    there.slice(1).forEach((j, k) => {
+      const i = there[k], isPale = judged[i] === null || judged[j] === null;
+      const corners = [[i, upper], [j, upper], [j, lower], [i, lower]].map(([each, ends]) => `${at.x(levels[each])} ${at.y(ends[each])}`);
+      parts[isPale ? "fill-band pale" : "fill-band"] += `M${corners.join("L")}Z`;
+    });
+    for (const [kind, d] of Object.entries(parts)) if (d) shape(at.svg, "path", { class: kind, d });
     const [x1, x2, y1, y2] = [at.x(0), at.x(1), at.y(0), at.y(1)];
     shape(at.svg, "line", { class: "line perfect", x1, x2, y1, y2 });
     const whole = linePath(at, levels, observed);
@@ -159,7 +162,7 @@
     return panels.map((panel) => {
       const figure = element("figure");
       const note = element("p", { class: "note" });
-      const host = element("div", { class: "chart panel" });
+      const host = element("div", { class: "chart panel", "data-printed": "220" });
       figure.append(element("h3", { dir: "auto", title: panel.name }, panel.name), host, note);
       byId("panels").append(figure);
       return () => {

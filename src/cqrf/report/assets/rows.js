@@ -230,7 +230,7 @@ function listRows(content, state) {
       const [cx, cy] = [at.x(value), at.y(1 - level)];
       shape(at.svg, "circle", { class: here ? "dot" : "dot other", cx, cy, r: here ? 6 : 4.5 });
       stops.push({ x: cx, y: cy, lines: [`${formatPercent(level)} quantile: ${formatNumber(value)}`] });
-      if (here) write(at, cx + 6, cy - 6, `${formatPercent(level)}: ${formatNumber(value)}`);
+      if (here) writeBelow(at, cx, cy, `${formatPercent(level)}: ${formatNumber(value)}`);
     });
     if (isLimited) {
       const short = at.y(0) - at.y(left) < 44;
@@ -249,6 +249,14 @@ function listRows(content, state) {
     const ends = x > at.right - 7 * text.length;
     shape(at.svg, "text", { class: "label", x: ends ? x - 6 : x + 6, y: Math.max(at.top + 10, y),
       "text-anchor": ends ? "end" : "start" }, text);
+  }
+
+  /* Text on the left below a point of the curve, where the curve is not; or else on its right,
+     lower than the line of the status. */
+  function writeBelow(at, x, y, text) {
+    if (x - at.left > 7 * text.length + 12) {
+      shape(at.svg, "text", { class: "label", x: x - 8, y: y + 16, "text-anchor": "end" }, text);
+    } else write(at, x + 6, Math.max(at.top + 28, y - 6), text);
   }
 
   document.getElementById("search").addEventListener("input", showList);

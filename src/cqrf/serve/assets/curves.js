@@ -23,6 +23,11 @@ function isUnknown(subject) {
   return subject.quantiles.some(({ reason }) => reason === "given_too_late");
 }
 
+/* Whether a quantile is known, and is not written as the bound of the other. */
+function isBeforeEnd(quantile, other) {
+  return quantile.value !== null && (other.value !== null || formatNumber(quantile.value) !== formatNumber(other.bound));
+}
+
 /* The prediction in a sentence. */
 function describeSubject(subject, model, given) {
   if (given !== null) return describeRemaining(subject, model, given);
@@ -34,7 +39,7 @@ function describeSubject(subject, model, given) {
       ? `${event} comes before ${formatNumber(half.bound)}${unit} for more than half of subjects like this; earlier times are not identifiable because of censoring.`
       : `${event} is expected by ${time(half)} for half of subjects like this, by ${time(atLevel(subject, 0.9))} for nine in ten.`;
   }
-  const first = early.value === null ? "" : `by ${time(early)} for one in ten`;
+  const first = isBeforeEnd(early, half) ? `by ${time(early)} for one in ten` : "";
   if (half.value !== null) {
     return `${event} is expected by ${time(half)} for half of subjects like this${first ? `, ${first}` : ""}.`;
   }
@@ -48,7 +53,7 @@ function describeRemaining(subject, model, given) {
   if (isUnknown(subject)) return `No training row like this subject was at risk after ${survived}: nothing is known of the time that remains.`;
   const [early, half] = [atLevel(subject, 0.1), atLevel(subject, 0.5)];
   const within = (quantile) => `within another ${formatTime(quantile)}${unit}`;
-  const first = early.value === null ? "" : `${within(early)} for one in ten`;
+  const first = isBeforeEnd(early, half) ? `${within(early)} for one in ten` : "";
   const start = `After ${survived} already survived, ${event} is expected`;
   if (half.value !== null) return `${start} ${within(half)} for half of subjects like this${first ? `, ${first}` : ""}.`;
   const reach = `within another ${formatNumber(half.bound)}${unit}`, hidden = "later times are not identifiable because of censoring";
@@ -66,8 +71,11 @@ function unitOf(model) {
   return model.time_unit ? `\u00a0${model.time_unit}` : "";
 }
 
-function nameTimes(model) {
-  return (model.notes.time || "time") + (model.time_unit ? ` (${model.time_unit})` : "");
+function nameTimes({ notes, time_unit: unit }) {
+  const name = notes.time || "time";
+  if (!unit) return name;
+  const stem = (text) => text.toLowerCase().replace(/s$/, "");
+  return `${stem(name) === stem(unit) ? "time" : name} (${unit})`;
 }
 
 /* The title of the axis of time: the time that remains, if some was survived. */
@@ -146,10 +154,6 @@ function formatSurvival(subject, i) {
   return formatPercent(subject.survival[i]) + range;
 }
 
-function unidentifiedShare({ estimable }) {
-  return 1 - estimable.to_level + estimable.from_level;
-}
-
 /* Hatch the part of the chart that is not identifiable. */
 function drawUnidentified(at, subject, fromLeft, low, high) {
   if (!isLimited(subject)) return;
@@ -159,14 +163,14 @@ function drawUnidentified(at, subject, fromLeft, low, high) {
   shape(at.svg, "rect", { class: "fill-hatch", x, y, width: Math.max(0, end - x), height: Math.max(0, foot - y) });
 }
 
-/* Its label, between the heights at which the curves end. */
+/* Its label, in the middle of the widest gap between the heights at which the curves end. */
 function labelUnidentified(at, subjects, fromLeft) {
-  const widest = subjects.reduce((one, two) => (unidentifiedShare(two) > unidentifiedShare(one) ? two : one));
-  if (!isLimited(widest)) return;
-  const height = ({ estimable }) => (fromLeft ? estimable.from_level : 1 - estimable.to_level);
-  const heights = subjects.map(height);
-  const next = Math.max(0, ...heights.filter((each) => each < height(widest)));
-  const middle = fromLeft ? 1 - (height(widest) + next) / 2 : (height(widest) + next) / 2;
+  if (!subjects.some(isLimited)) return;
+  const heights = subjects.map(({ estimable }) => (fromLeft ? estimable.from_level : 1 - estimable.to_level));
+  const ends = [0, ...heights].sort((one, two) => one - two);
+  const gaps = ends.slice(1).map((end, i) => [end - ends[i], (end + ends[i]) / 2]);
+  const [, center] = gaps.reduce((one, two) => (two[0] > one[0] ? two : one));
+  const middle = fromLeft ? 1 - center : center;
   const [x, anchor] = fromLeft ? [at.left + 6, "start"] : [at.right - 6, "end"];
   const y = Math.max(at.top + 12, Math.min(at.bottom - 26, at.y(middle) + 4));
   shape(at.svg, "text", { class: "label", x, y, "text-anchor": anchor }, "not identifiable");
@@ -239,6 +243,7 @@ function describeDifference(first, second) {
   if (!isKnown.includes(false)) return formatDifference(difference);
   const isAbove = isKnown[0] ? second.reason === "after_bound" : first.reason === "before_bound";
   const isLater = difference > 0 || (difference === 0 && isAbove);
+  if (difference === 0) return isLater ? "later" : "earlier";
   return `${isAbove === isLater ? "more" : "less"} than ${formatNumber(Math.abs(difference))} ${isLater ? "later" : "earlier"}`;
 }
 
