@@ -157,6 +157,28 @@ def test_curves_without_room_have_their_names_in_the_margin(left):
             assert not any(box.overlaps(other) for other in boxes[:i])
 
 
+@pytest.mark.parametrize(("at_risk", "width"), [(False, None), (True, None), (False, 4.0)])
+def test_long_names_stay_inside_of_the_figure(at_risk, width):
+    many = make_aft(300, 3, censoring_rate=0.5, random_state=0)
+    forest, names = grow(many.X, many.y), [f"GBSG-2026-{i:05d}" for i in range(4)]
+    ax = None if width is None else plt.subplots(figsize=(width, 4), layout="constrained")[1]
+    ax = plot_survival(forest, many.X[:4], labels=names, at_risk=at_risk, ax=ax)
+    ax.figure.canvas.draw()
+    renderer, inside = ax.figure.canvas.get_renderer(), ax.get_window_extent()
+    whole = ax.figure.bbox
+    for text in ax.get_legend().get_texts():
+        assert text.get_window_extent(renderer).x1 <= whole.x1, text
+    for text in ax.texts:
+        box = Text.get_window_extent(text, renderer)
+        assert whole.x0 - 1 <= box.x0, text
+        assert box.x1 <= whole.x1, text
+        if box.y0 > inside.y0:  # beside a curve
+            assert inside.x0 <= box.x0, text
+            assert box.x1 <= inside.x1, text
+    if width is None:
+        assert inside.width / ax.figure.dpi > 5
+
+
 def test_texts_can_be_read():
     """Contrast with white of 4.5, as WCAG asks of text; the hue is that of the curve."""
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf.plots.direct_labels import CHARACTER
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from cqrf.estimator import CensoredQuantileForest
 
 TOP, LINE, LEFT = 38, 12, 20  # points: axis to first line, line to line, label to the axis
+USUAL = 0.7  # inches on the left of the axis, for its own labels
 POINTS_PER_INCH = 72
 
 
@@ -42,6 +45,11 @@ def sum_neighbors_at_risk(
 def height_at_risk(n_lines: int) -> float:
     """Height of so many lines of counts, in inches."""
     return (TOP - LINE + LINE * (n_lines + 1)) / POINTS_PER_INCH
+
+
+def width_at_risk(labels: Sequence[str]) -> float:
+    """Width of the labels on the left that the figure has no room for, in inches."""
+    return max(0.0, CHARACTER * max(map(len, labels), default=0) + LEFT / POINTS_PER_INCH - USUAL)
 
 
 def write_at_risk(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CHARACTER = 0.0125  # width of a character, as a share of the axis of time
+CHARACTER = 0.068  # width of a character of a small text, in inches
 WIDEST = 0.4  # of a margin with labels, as a share of the axis of time
 EDGE = 0.08  # between a label and the edge, as a share of the margin
 HEIGHT = 0.07  # height of a label, in probabilities
@@ -41,14 +41,20 @@ class Place(NamedTuple):
         return not is_beside and abs(low - other_low) < HEIGHT
 
 
-def find_places(labels: Sequence[str], values: NDArray[np.float64]) -> list[Place | None]:
+def character_share(ax: Axes) -> float:
+    """Width of a character of a small text, as a share of the axis of time."""
+    return float(CHARACTER / (ax.get_position().width * ax.figure.get_figwidth()))
+
+
+def find_places(ax: Axes, labels: Sequence[str], values: NDArray[np.float64]) -> list[Place | None]:
     """A place beside the curve for each label; None if there is no room.
 
     ``values`` : survival at evenly spaced times, shape (n_curves, n_times); NaN where not known.
     """
+    character = character_share(ax)
     places: list[Place | None] = []
     for i, label in enumerate(labels):
-        width = int(np.ceil(CHARACTER * (len(label) + 1) * values.shape[1]))
+        width = int(np.ceil(character * (len(label) + 1) * values.shape[1]))
         free = [
             place
             for place in _find_free(values, i, width)
@@ -75,9 +81,9 @@ def write_beside(
     )
 
 
-def label_width(labels: Sequence[str]) -> float:
+def label_width(ax: Axes, labels: Sequence[str]) -> float:
     """Width of a margin that the labels need, as a share of the axis of time."""
-    return min(WIDEST, CHARACTER * (max(map(len, labels)) + 4))
+    return min(WIDEST, character_share(ax) * (max(map(len, labels)) + 4))
 
 
 def write_at_ends(

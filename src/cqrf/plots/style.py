@@ -21,15 +21,16 @@ LINES = ("-", "--", "-.", ":")
 HATCHES = ("////", "\\\\\\\\", "....")
 LEGEND: Any = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.8}
 LONGEST_NAME = 40
+WIDTH = 7.0  # of a figure, in inches
 
 
-def make_axes(ax: Axes | None, height: float = 4.2) -> Axes:
-    """The given axes, or new ones."""
+def make_axes(ax: Axes | None, height: float = 4.2, width: float = WIDTH) -> Axes:
+    """The given axes, or new ones of this size in inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(7, height), layout="constrained")[1]
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def start_at_zero(ax: Axes) -> None:

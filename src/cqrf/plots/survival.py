@@ -20,15 +20,23 @@ from cqrf.plots.at_risk import (
     count_rows_at_risk,
     height_at_risk,
     sum_neighbors_at_risk,
+    width_at_risk,
     write_at_risk,
 )
-from cqrf.plots.direct_labels import find_places, label_width, write_at_ends, write_beside
+from cqrf.plots.direct_labels import (
+    character_share,
+    find_places,
+    label_width,
+    write_at_ends,
+    write_beside,
+)
 from cqrf.plots.style import (
     COLORS,
     HATCHES,
     LEGEND,
     MARKERS,
     TEXT_COLORS,
+    WIDTH,
     make_axes,
     show_text,
     survival_label,
@@ -49,10 +57,10 @@ N_LABEL_TIMES = 150  # at which places for the labels of curves are tried
 LEGEND_ABOVE: Any = {
     "loc": "lower left",
     "bbox_to_anchor": (0, 1),
-    "ncols": 4,
     "frameon": False,
     "fontsize": "small",
 }
+MAX_COLUMNS, LEGEND_KEY = 4, 7  # of the legend; characters as wide as a key and its margins
 MAX_STEPS = 500  # of the quantiles of all curves
 
 
@@ -94,7 +102,11 @@ def plot_survival(
     """
     curves = _predict_curves(forest, X, labels, of_censoring=False)
     n_lines = len(curves.labels) or 1
-    ax = make_axes(ax, HEIGHT + height_at_risk(n_lines) if at_risk else HEIGHT)
+    if at_risk:
+        width = WIDTH + width_at_risk(curves.labels)
+        ax = make_axes(ax, HEIGHT + height_at_risk(n_lines), width)
+    else:
+        ax = make_axes(ax, HEIGHT)
     _draw(ax, forest, curves, scale, has_markers=False)
     texts = curves.labels
     if texts:
@@ -208,10 +220,10 @@ def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: boo
 
     steps, labels, ends = curves.steps, curves.labels, axis.ends_of(curves.steps)
     times = np.linspace(axis.first, axis.last, N_LABEL_TIMES)
-    places = find_places(labels, steps(times * axis.scale)) if len(labels) > 1 else [None]
+    places = find_places(ax, labels, steps(times * axis.scale)) if len(labels) > 1 else [None]
     at_ends = [i for i, place in enumerate(places) if place is None and len(labels) > 1]
     if at_ends:
-        axis = axis.with_margin(max(MARGIN, label_width([labels[i] for i in at_ends])))
+        axis = axis.with_margin(max(MARGIN, label_width(ax, [labels[i] for i in at_ends])))
     corners = [
         # On survival curves markers show quantiles.
         _draw_curve(
@@ -222,7 +234,9 @@ def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: boo
     handles = ax.get_legend_handles_labels()[0]
     if np.isfinite(ends).any():
         handles.append(Patch(fc="none", ec="0.5", lw=0, hatch="////", label="not identified"))
-    ax.legend(handles=handles, **LEGEND_ABOVE)
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    n_columns = int(1 / (character_share(ax) * (longest + LEGEND_KEY)))
+    ax.legend(handles=handles, ncols=max(1, min(MAX_COLUMNS, n_columns)), **LEGEND_ABOVE)
     for i, place in enumerate(places):
         if place is not None:
             write_beside(ax, labels[i], TEXT_COLORS[i], times, place)
