@@ -48,6 +48,19 @@ def test_the_gain_is_there_on_rows_held_out():
     assert forest.score(data.X[test], data.y[test]) > plain.score(data.X[test], data.y[test])
 
 
+def test_it_is_printed_in_a_line(boston, tuned):
+    forest, _ = tuned
+    text = repr(tuned)
+    assert "\n" not in text
+    assert "honest=False" in text
+    assert text.endswith(f"out-of-bag skill {forest.score_oob():.3f}, the best of 12 trials)")
+    alone = cqrf.tune(start(), boston.X, boston.y, n_trials=1)
+    skill = alone.forest.score_oob()
+    assert (
+        repr(alone) == f"Tuned(the forest given; out-of-bag skill {skill:.3f}, the best of 1 trial)"
+    )
+
+
 def test_the_losers_stop_early(tuned):
     table = pd.DataFrame(tuned.trials)
     node = {"min_samples_split", "min_samples_leaf"}

@@ -40,12 +40,14 @@ SMALLEST_NODE, LARGEST_NODE_SHARE, N_NODE_SIZES = 5, 0.1, 7
 # settings and seeds.
 MAX_UNIDENTIFIED, IDENTIFIABLE_SHARE = 0.5, 0.75
 NOT_TUNED = {"n_estimators", "random_state", "verbose", "n_jobs", "bag_size", "censoring"}
+NOT_TUNED |= {"prediction", "unidentified", "time_unit", "event_name"}  # skill is the same
 SPACE: dict[str, tuple[Any, ...]] = {
     "max_features": (None, 0.67, 0.33, "sqrt"),
     "max_samples": (0.35, 0.5, 0.65, 0.8),
     "honest": (True, False),
     "criterion": ("censored_quantile", "quantile", "variance", "logrank"),
 }
+NOT_SETTINGS = ("trial", "n_estimators", "skill", "seconds")  # columns of the table of trials
 
 
 class Tuned(NamedTuple):
@@ -65,6 +67,18 @@ class Tuned(NamedTuple):
 
     forest: CensoredQuantileForest
     trials: list[dict[str, Any]]
+
+    def __repr__(self) -> str:
+        complete = [row for row in self.trials if row["n_estimators"] == self.forest.n_estimators]
+        best = max(row["skill"] for row in complete)
+        start = {k: repr(v) for k, v in self.trials[0].items() if k not in NOT_SETTINGS}
+        found = {name: repr(getattr(self.forest, name)) for name in start}
+        changed = [f"{name}={found[name]}" for name in start if found[name] != start[name]]
+        n_trials = len({row["trial"] for row in self.trials})
+        return (
+            f"Tuned({', '.join(changed) or 'the forest given'}; out-of-bag skill {best:.3f}, "
+            f"the best of {n_trials} trial{'' if n_trials == 1 else 's'})"
+        )
 
 
 def tune(
