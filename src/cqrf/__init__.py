@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cqrf._input.columns import TextColumnWarning
-    from cqrf._input.target import NegativeTimeWarning, censored
+    from cqrf._input.target import NegativeTimeWarning, TimedeltaWarning, censored
     from cqrf._model.file_checks import ModelFileError
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf._survival.step_curves import BeyondFollowUpWarning, StepCurve, StepCurves
@@ -22,6 +22,7 @@ _MODULE_OF = {
     "CensoredQuantileForest": "estimator",
     "ModelFileError": "_model.file_checks",
     "NegativeTimeWarning": "_input.target",
+    "TimedeltaWarning": "_input.target",
     "StepCurve": "_survival.step_curves",
     "StepCurves": "_survival.step_curves",
     "TextColumnWarning": "_input.columns",
@@ -53,6 +54,7 @@ __all__ = [
     "StepCurve",
     "StepCurves",
     "TextColumnWarning",
+    "TimedeltaWarning",
     "UnidentifiedQuantileWarning",
     "censored",
     "solve_quantiles",

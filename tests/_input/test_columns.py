@@ -82,6 +82,8 @@ def test_objects_of_several_kinds_are_labels():
         (pd.DataFrame(np.ones((2, 3)), columns=["a", "b", "a"]), "more than one column named 'a'"),
         (pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]), "more than one .* 'a'"),
         (pd.DataFrame({"a": [1, np.inf]}), r"column 'a', in row 1 \(the first row is 0\)"),
+        (np.array([[1j], [2.0]]), "Complex data not supported: pass .* as two columns.$"),
+        (sparse.csr_array([[1j], [2.0]]), "Complex data not supported: pass .* as two columns.$"),
         (np.array([["a"], ["b"]]), "an array with text .*'a'.* pass a frame"),
     ],
 )
@@ -97,6 +99,9 @@ WRITTEN = {
     "month first": [f"{day:%m-%d-%Y}" for day in DAYS],
     "dots": [f"{day:%d.%m.%Y}" for day in DAYS],
     "short year": [f"{day:%d/%m/%y}" for day in DAYS],
+    "named month": [f"{day:%d-%b-%Y}" for day in DAYS],
+    "named month, joined": [f"{day:%d%b%Y}".upper() for day in DAYS],
+    "month's name first": [f"{day:%B %d, %Y}" for day in DAYS],
     "currency": [f"${i}.50" for i in range(N)],
     "euro": [f"{i},50 €" for i in range(N)],
     "thousands": [f"{i},234.50" for i in range(N)],
@@ -115,14 +120,15 @@ LABELS = {
     "versions": [f"1.{i}.0" for i in range(N)],
     "phone": [f"030/{1000 + i}" for i in range(N)],
     "dashes": ["-"] * 3 + [f"x{i}" for i in range(N)],
+    "names": [f"{i} March House" for i in range(N)],
     "ages": [f"{5 * i} to {5 * i + 4}" for i in range(N)],
 }
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_written_dates_and_numbers_are_recognised(name):
-    is_date = name in ("iso", "with time", "day first", "month first", "dots", "short year")
-    assert describe_written(WRITTEN[name]) == ("dates" if is_date else "numbers")
+    is_number = name in ("currency", "euro", "thousands", "percent", "decimals")
+    assert describe_written(WRITTEN[name]) == ("numbers" if is_number else "dates")
 
 
 @pytest.mark.parametrize("name", LABELS)

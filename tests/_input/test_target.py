@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sksurv.util import Surv
 
-from cqrf import CensoredQuantileForest, NegativeTimeWarning, censored
+from cqrf import CensoredQuantileForest, NegativeTimeWarning, TimedeltaWarning, censored
 from cqrf._input.target import (
     Target,
     oriented,
@@ -311,6 +311,14 @@ def test_a_structured_array_is_checked_like_any_other():
 DAYS = [1.5, 30.0, 400.0]
 
 
+def test_the_unit_of_timedeltas_is_said():
+    time = pd.to_timedelta(pd.Series(DAYS), "D")
+    with pytest.warns(TimedeltaWarning, match="time holds timedeltas: it is read in days") as said:
+        censored(time, [True, False, True])
+    assert [warning.filename for warning in said] == [__file__]
+
+
+@pytest.mark.filterwarnings("ignore::cqrf.TimedeltaWarning")
 @pytest.mark.parametrize(
     "time",
     [
@@ -330,6 +338,7 @@ def test_durations_are_read_in_days_and_decimals_as_numbers(time):
     np.testing.assert_array_equal(entered["entry"], DAYS)
 
 
+@pytest.mark.filterwarnings("ignore::cqrf.TimedeltaWarning")
 def test_a_missing_duration_is_named_with_its_row():
     for gap in (None, pd.NaT, np.timedelta64("NaT")):
         with pytest.raises(ValueError, match="time is nan in row 1"):

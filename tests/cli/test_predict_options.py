@@ -154,6 +154,34 @@ def test_beyond_extend_draws_flat_lines(forest, table):
     assert said == ""
 
 
+def test_means_are_restricted_to_what_is_known_on_request(forest, table):
+    options = ["--survival", "500", "--mean", "--horizon", "500", "--beyond", "restrict"]
+    found, said = predict("-q", "", *options)
+    X = features(table)
+    np.testing.assert_allclose(found["mean"], forest.predict_mean(X, 500, beyond="restrict"))
+    n_unknown = int(found["survival500"].isna().sum())
+    assert n_unknown > 60
+    assert f"{n_unknown} predictions of survival" in said
+
+
+def test_the_default_end_of_the_mean_is_said(forest, table):
+    assert "Note    the mean counts up to 40 (the last time" in predict("--mean")[1]
+    assert "the mean counts" not in predict("--mean", "--horizon", "9")[1]
+    make_table(n=120).to_csv("all.csv", index=False)  # a tenth of these is at risk long before
+    call("fit", "all.csv", *ROLES, "--trees", "9", "-o", "all.cqrf")
+    end = CensoredQuantileForest.load("all.cqrf").model_.follow_up
+    table.assign(since=np.where(np.arange(120) < 7, end, 1.0)).to_csv("late.csv", index=False)
+    done = call("predict", "all.cqrf", "late.csv", "--mean", "--max-quantile", "--given", "since")
+    found = pd.read_csv(io.StringIO(done.stdout))
+    assert found["mean"][:7].isna().all()
+    n_without = int((found["max_quantile"][:7] > 0).sum())
+    assert n_without > 1
+    assert (
+        f"counts up to {end:g}, less the time survived and is left empty for {n_without} rows that "
+        "have survived longer (the last time"
+    ) in done.stderr
+
+
 def test_one_prediction_is_written_in_the_singular(forest, table):
     ends = forest.predict_survival(features(table)).end
     table.iloc[[int(np.flatnonzero(np.isfinite(ends))[0])]].to_csv("one.csv", index=False)
@@ -168,7 +196,7 @@ def test_one_prediction_is_written_in_the_singular(forest, table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--beyond", "flat"], "--beyond='flat' is unknown; choose one of nan, extend"),
+        (["--beyond", "flat"], "--beyond='flat' is unknown; choose one of nan, extend, restrict"),
         (["--horizon", "5"], "--horizon is that of --mean: give both"),
         (["--mean", "--horizon", "inf"], "horizon=inf must be a finite time"),
         (["--given", "nobody"], "no column 'nobody'; it has 'age'"),

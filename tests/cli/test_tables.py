@@ -174,7 +174,13 @@ def test_a_negative_time_is_asked_about_once(table):
     write_text(table, "t.csv")
     said, _ = fit("t.csv")
     assert said.count("below 0") == 1
-    assert "Note    1 time is below 0: does an end lie before its start?" in said
+    assert "Note    1 time is below 0 (line 5): does an end lie before its start?" in said
+    table.loc[[1, 9], "days"] = [np.nan, -2.0]
+    write_text(table, "t.csv")
+    said, _ = fit("t.csv", "--drop-invalid")
+    assert "Note    2 times are below 0 (the first is line 5): does an end" in said
+    write_text(table.drop(index=1).assign(start=-9.0), "entered.csv")
+    assert "below 0" not in fit("entered.csv", "--entry", "start")[0]
 
 
 # Notation of dates and numbers
@@ -277,6 +283,19 @@ def test_the_user_decides_whether_a_comma_stands_for_thousands(table):
     assert "--decimal ;" in refused("fit", "t.csv", *FIT, "--force", "--decimal", ";")
 
 
+def test_written_times_are_times_in_every_command(table):
+    table["days"] = (100 * table["days"]).round()
+    write_text(table, "plain.csv")
+    write_text(table.assign(days=[f"{x:,.2f}" for x in table["days"]]), "t.csv")
+    asked = [["predict", "m.cqrf", "--given", "days"], ["evaluate", "m.cqrf"]]
+    fit("plain.csv")
+    expected = [call(*each, "plain.csv").stdout for each in asked]
+    fit("t.csv")
+    assert [call(*each, "t.csv").stdout for each in asked] == [
+        each.replace("plain.csv", "t.csv") for each in expected
+    ]
+
+
 def test_labels_stay_labels(table):
     table["code"] = [f"{i // 10}-{i % 10}" for i in range(60)]
     table["mixed"] = np.where(np.arange(60) % 2, "5 %", "0.5")
@@ -298,6 +317,52 @@ def test_texts_that_look_like_dates_but_are_not_read_are_named(table):
     write_text(long.assign(seen=many), "many.csv")
     assert "column 'seen' looks like dates, but cannot be read" in refused(
         "fit", "many.csv", *FIT, "--force"
+    )
+
+
+def test_all_texts_with_too_many_values_are_named_with_the_way_out(table):
+    long = pd.concat([table] * 5, ignore_index=True)
+    long["who"], long["last name"] = [f"a{i}" for i in range(300)], [f"b{i}" for i in range(300)]
+    write_text(long, "t.csv")
+    said = refused("fit", "t.csv", *FIT)
+    assert "more than 254 different values" in said
+    assert (
+        "'who' (300), 'last name' (300). Leave it out with --ignore who --ignore 'last name'"
+        in said
+    )
+    fit("t.csv", "--ignore", "who", "--ignore", "last name")
+
+
+# Durations
+
+
+def as_durations(days):
+    return pd.to_timedelta((days * 86400).round(), unit="s")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_durations_are_times_in_days_and_features(table, kind):
+    table["wait"] = np.linspace(-3, 40, 60).round(1)
+    write_text(table, "plain.csv")
+    _, forest = fit("plain.csv")
+    assert forest.time_unit is None
+    expected = call("predict", "m.cqrf", "plain.csv", "--given", "days").stdout
+    table["days"], table["wait"] = as_durations(table["days"]), as_durations(table["wait"])
+    if kind == "csv":
+        write_text(table, "t.csv")
+        assert "days +" in Path("t.csv").read_text()  # of negative ones
+    else:
+        table.to_parquet("t.parquet")
+    said, forest = fit(f"t.{kind}")
+    assert "Note    days holds durations, which are read in days" in said
+    assert ("read as durations: days, wait" in said) == (kind == "csv")
+    assert forest.time_unit == "days"
+    assert kinds(forest)["wait"] == "duration"
+    assert call("predict", "m.cqrf", f"t.{kind}", "--given", "days").stdout == expected
+    assert fit(f"t.{kind}", "--unit", "Tage")[1].time_unit == "Tage"
+    write_text(table.assign(wait="long"), "bad.csv")
+    assert "column 'wait' must hold durations, written as in 3 days" in refused(
+        "predict", "m.cqrf", "bad.csv"
     )
 
 

@@ -53,6 +53,11 @@ def read_features(
     receives the number and the names of its features. With them X is checked against these. A
     level that training did not have is missing, with one warning for the whole table.
     """
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(
+            "Complex data not supported: pass the real and imaginary parts of X, or modulus and "
+            "angle, as two columns."
+        )
     if sparse.issparse(X):
         X = _densify(X)
     frame = as_frame(X)

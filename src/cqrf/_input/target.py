@@ -32,6 +32,10 @@ class NegativeTimeWarning(UserWarning):
     """Some right-censored times are below 0, which no duration is."""
 
 
+class TimedeltaWarning(UserWarning):
+    """Times are timedeltas, which are read in days."""
+
+
 class Target(NamedTuple):
     """Times, events and, for rows that enter late, entry times; checked."""
 
@@ -223,6 +227,13 @@ def _read_times(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind == "m" or isinstance(first, timedelta):
         if objects:
             values = np.array([None if is_missing(value) else value for value in objects])
+        warnings.warn(
+            f"{name} holds timedeltas: it is read in days, and predictions are in days. For "
+            "another unit pass numbers, as in time / pd.Timedelta(hours=1); else ignore "
+            "cqrf.TimedeltaWarning.",
+            TimedeltaWarning,
+            stacklevel=4,
+        )
         ticks = values.astype("timedelta64[us]")
         days = ticks.astype(np.int64) / (1e6 * SECONDS_PER_DAY)
         return np.where(np.isnat(ticks), np.nan, days)

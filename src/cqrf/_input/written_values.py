@@ -16,6 +16,11 @@ ISO_DATE = rf"^\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}{TIME_OF_DAY}$"
 # Day and month in either order; groups: the two, the year, the time of day.
 TURNED_DATE = rf"^(\d{{1,2}})[/.-](\d{{1,2}})[/.-](\d{{4}})({TIME_OF_DAY})$"
 SHORT_DATE = r"^\d{1,2}/\d{1,2}/\d{2}$"  # the century is missing
+# 31 Jan 2024, 31-JAN-2024, 31JAN2024, January 31, 2024
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+NAMED_DATE = (
+    rf"(?i)^(?:\d{{1,2}}[ .-]{{0,2}}{_MONTH}|{_MONTH} \d{{1,2}})[ .,-]{{0,2}}\d{{4}}{TIME_OF_DAY}$"
+)
 CURRENCIES = "$€£¥"
 SPACES = " \u00a0\u2009\u202f"  # those that separate thousands
 # Digits with or without separators of thousands, and decimals; the signs around them.
@@ -41,7 +46,7 @@ def describe_written(texts: Collection[str]) -> str | None:
 
 
 def _is_date(text: str) -> bool:
-    if re.match(ISO_DATE, text) or re.match(SHORT_DATE, text):
+    if any(re.match(pattern, text) for pattern in (ISO_DATE, SHORT_DATE, NAMED_DATE)):
         return True
     turned = re.match(TURNED_DATE, text)
     if turned is None:

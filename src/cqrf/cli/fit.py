@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
-from cqrf._input.columns import PLURAL
+from cqrf._input.columns import MAX_LEVELS, PLURAL
 from cqrf._input.features import read_features
 from cqrf.cli.console import (
     count,
@@ -27,7 +28,7 @@ from cqrf.cli.console import (
 )
 from cqrf.cli.notation import Notation
 from cqrf.cli.roles import Roles, TrainingTable, split_table
-from cqrf.cli.tables import name_source, read_whole
+from cqrf.cli.tables import is_string, name_source, read_whole
 from cqrf.cli.target_columns import Rows
 
 
@@ -93,20 +94,45 @@ def read_training_table(task: FitTask) -> tuple[TrainingTable, FitTask]:
         print_message(message)
     rows = Rows(read.table, task.path, read.notation, task.drop_invalid)
     table = split_table(rows, task.roles)
+    _refuse_many_levels(table.X, task.path)
     # The notes of the command name options instead.
     warnings.simplefilter("ignore", TextColumnWarning)
     warnings.simplefilter("ignore", NegativeTimeWarning)
-    _note_negative_times(table.y)
+    _note_negative_times(table, rows)
+    settings = task.settings
+    if pa.types.is_duration(rows.column(task.roles.time).type):
+        print_message(f"Note    {task.roles.time} holds durations, which are read in days")
+        settings = settings | {"time_unit": settings.get("time_unit") or "days"}
     if not task.as_json:
         print_summary(table, task.path)
-    return table, task._replace(notation=read.notation)
+    return table, task._replace(notation=read.notation, settings=settings)
 
 
-def _note_negative_times(y: NDArray[np.void]) -> None:
-    n_below = int((y["time"] < 0).sum())
-    if n_below and not y["event"].all():
-        times = "1 time is" if n_below == 1 else f"{n_below} times are"
-        print_message(f"Note    {times} below 0: does an end lie before its start?")
+def _refuse_many_levels(X: pa.Table, path: str) -> None:
+    """Raise if columns of text have too many levels; the error names all of them."""
+    n_levels = {
+        name: pc.count_distinct(column).as_py()
+        for name, column in zip(X.column_names, X.columns, strict=True)
+        if is_string(column)
+    }
+    many = {name: n for name, n in n_levels.items() if n > MAX_LEVELS}
+    if many:
+        listed = ", ".join(f"{name!r} ({n})" for name, n in many.items())
+        options = " ".join(f"--ignore {shlex.quote(name)}" for name in many)
+        raise ValueError(
+            f"{path}: text with more than {MAX_LEVELS} different values cannot be a category: "
+            f"{listed}. Leave it out with {options}, or group rare values."
+        )
+
+
+def _note_negative_times(table: TrainingTable, rows: Rows) -> None:
+    y = table.y
+    below = np.flatnonzero(y["time"] < 0)
+    if len(below) and not y["event"].all() and "entry" not in (y.dtype.names or ()):
+        times = "1 time is" if len(below) == 1 else f"{len(below)} times are"
+        place = rows._replace(numbers=table.numbers).place(int(below[0]))
+        where = place if len(below) == 1 else f"the first is {place}"
+        print_message(f"Note    {times} below 0 ({where}): does an end lie before its start?")
 
 
 def make_forest(settings: dict[str, Any]) -> CensoredQuantileForest:

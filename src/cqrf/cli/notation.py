@@ -1,7 +1,8 @@
 """Notation of tables: which texts are missing, and how numbers and dates are written.
 
-A column of text is plain numbers, or true and false; else dates; else numbers with currency signs,
-percent signs or separators of thousands; else text. Where the notation is ambiguous (``1,234``,
+A column of text is plain numbers, or true and false; else dates; else durations as pandas writes
+them (``3 days 04:05:06``); else numbers with currency signs, percent signs or separators of
+thousands; else text. Where the notation is ambiguous (``1,234``,
 ``03/04/2024``) the column stays text, and a note says which option decides. What was found is
 kept in the model file, so that later tables are read in the same way.
 """
@@ -23,6 +24,12 @@ TRUTHS = {"true": 1.0, "false": 0.0}
 ORDERS = {"iso": "year-month-day", "dmy": "day/month/year", "mdy": "month/day/year"}
 SIGNS = (".", ",")  # those of decimals; the other one then separates thousands
 PLAIN_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+# Only the days have a sign: a quarter of a day less is -1 days +18:00:00.
+DURATION = (
+    r"^(?P<days>[+-]?\d+) days?"
+    r"(?:,? \+?(?P<hours>\d{1,2}):(?P<minutes>\d{2}):(?P<seconds>\d{2}(?:\.\d+)?))?$"
+)
+SECONDS = {"days": 86_400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 NUMBER_WITH_COMMA = r"^([+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?)$"
 
 
@@ -114,6 +121,8 @@ def infer(column: pa.ChunkedArray, notation: Notation, commas: bool, plain: bool
     orders = {order: dates for order, dates in orders.items() if dates is not None}
     if orders:
         return _choose_order(column, orders)
+    if (durations := read_durations(column, notation)) is not None:
+        return Found(durations)
     if plain or not _are_plain(column, notation):
         signs = SIGNS if notation.decimal is None else (notation.decimal,)
         read = {sign: read_written(column, sign, notation) for sign in signs}
@@ -191,6 +200,20 @@ def read_dates(column: pa.ChunkedArray, order: str, notation: Notation) -> pa.Ch
     return None
 
 
+def read_durations(column: pa.ChunkedArray, notation: Notation) -> pa.ChunkedArray | None:
+    """Durations as pandas writes them; None if some value is not one."""
+    trimmed = trim(column, notation)
+    parts = pc.extract_regex(trimmed, DURATION)
+    if parts.null_count > trimmed.null_count:
+        return None
+    total = pa.scalar(0.0)
+    for name, seconds in SECONDS.items():
+        part = pc.struct_field(parts, name)
+        numbers = pc.if_else(pc.equal(part, ""), "0", part).cast(pa.float64())
+        total = pc.add(total, pc.multiply(numbers, seconds))
+    return pc.round(pc.multiply(total, 1e6)).cast(pa.int64()).cast(pa.duration("us"))
+
+
 def trim(column: pa.ChunkedArray, notation: Notation) -> pa.ChunkedArray:
     """Values without the space around them, None where they then are missing."""
     trimmed = pc.utf8_trim_whitespace(column)
@@ -230,7 +253,9 @@ def describe_found(found: Mapping[str, Found]) -> list[str]:
         if each.order not in (None, "iso")
     ]
     numbers = [name for name, each in found.items() if each.decimal is not None]
+    durations = [n for n, each in found.items() if pa.types.is_duration(each.column.type)]
     parts = [f"dates: {', '.join(dates)}"] if dates else []
+    parts += [f"durations: {', '.join(durations)}"] if durations else []
     parts += [f"numbers: {', '.join(numbers)}"] if numbers else []
     return [f"Note    read as {'; as '.join(parts)}"] if parts else []
 

@@ -153,8 +153,8 @@ Unidentified = Annotated[
 Beyond = Annotated[
     str,
     typer.Option(
-        help="Survival and mean beyond the follow-up: nan, or extend for a flat line, which "
-        "is not an estimate."
+        help="Survival and mean beyond the follow-up: nan; restrict for means up to the end of "
+        "each row's curve; or extend for a flat line, which is not an estimate."
     ),
 ]
 TableOut = Annotated[

@@ -26,7 +26,7 @@ from cqrf._model.settings import read_solver
 from cqrf._runtime.arguments import exactly, read_choice
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
-from cqrf._survival.step_curves import BEYOND
+from cqrf._survival.step_curves import BEYOND_MEAN
 from cqrf.cli.models import LoadedModel
 from cqrf.conformal import ConformalForest
 
@@ -60,7 +60,7 @@ class Outputs(NamedTuple):
         if self.horizon is not None and not self.mean:
             raise ValueError("--horizon is that of --mean: give both.")
         read_choice("--unidentified", self.unidentified, UNIDENTIFIED)
-        read_choice("--beyond", self.beyond, BEYOND)
+        read_choice("--beyond", self.beyond, BEYOND_MEAN)
 
 
 class Predicted(NamedTuple):
@@ -78,6 +78,8 @@ class Predicted(NamedTuple):
         First and last time at which the curves of rows with such values are known.
     n_survived : int
         Rows that have already survived longer than is known.
+    n_without_mean : int
+        Other rows that have survived the default horizon of the mean.
     """
 
     columns: dict[str, NDArray[np.float64]]
@@ -85,6 +87,7 @@ class Predicted(NamedTuple):
     n_unknown: int = 0
     known: NDArray[np.float64] = np.empty((0, 2))
     n_survived: int = 0
+    n_without_mean: int = 0
 
 
 def resolve(outputs: Outputs, conformal: ConformalForest | None) -> Outputs:
@@ -123,7 +126,9 @@ def check_model(loaded: LoadedModel, outputs: Outputs, model: str, given: Any) -
         return
     confidence_width(outputs.confidence)
     if given is not None:
-        raise ValueError("--confidence and --given do not go together: there are no such errors.")
+        raise ValueError(
+            "--confidence and --given do not go together: what remains has no standard errors."
+        )
     if forest.model_.sampling.bag_size == 1:
         raise ValueError(
             f"--confidence needs trees in bags, which {model} does not have: fit it with "
@@ -162,16 +167,18 @@ def predict_columns(
     infinite = np.isinf(read["quantiles"].values).sum() if "quantiles" in read else 0
     if "known" not in read:
         return Predicted(columns, int(infinite))
-    has_survived = _has_survived(read["known"], queries, outputs, model.follow_up)
+    has_survived, without_mean = _have_survived(read["known"], queries, outputs, model.follow_up)
     values = [read[name].reshape(len(matrix), -1) for name in ("survival", "mean") if name in read]
     unknown = np.isnan(np.hstack([*values, np.empty((len(matrix), 0))]))
     unknown[has_survived] = False
+    unknown[without_mean, -1:] = False
     return Predicted(
         columns,
         int(infinite),
         int(unknown.sum()),
         read["known"][unknown.any(axis=1)],
         int(has_survived.sum()),
+        int(without_mean.sum()),
     )
 
 
@@ -187,7 +194,8 @@ def make_readers(
     if quantiles or ends:
         readers["quantiles"] = Quantiles(solver, read_levels([*quantiles, *ends])[0])
     if outputs.survival:
-        readers["survival"] = SurvivalAt(outputs.survival, outputs.beyond)
+        beyond = "nan" if outputs.beyond == "restrict" else outputs.beyond
+        readers["survival"] = SurvivalAt(outputs.survival, beyond)
     if outputs.mean:
         readers["mean"] = RestrictedMean(outputs.horizon, outputs.beyond)
     if outputs.max_quantile:
@@ -239,11 +247,14 @@ def _end_columns(name: str, ends: Any, outputs: Outputs) -> dict[str, Any]:
     return {f"{name}_{end}{confidence}": column for end, column in zip(ENDS, ends, strict=True)}
 
 
-def _has_survived(
+def _have_survived(
     known: NDArray[np.float64], queries: Queries, outputs: Outputs, follow_up: float
-) -> NDArray[np.bool_]:
-    """Which rows have survived so long that nothing is known about the rest."""
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows have survived all that is known, and which others the mean's default horizon."""
+    nobody = np.full(len(known), False)
     if queries.given is None:
-        return np.full(len(known), False)
-    without_mean = outputs.mean and outputs.horizon is None
-    return np.isneginf(known[:, 1]) | (without_mean & (queries.given >= follow_up))
+        return nobody, nobody
+    has_survived = np.isneginf(known[:, 1])
+    if not outputs.mean or outputs.horizon is not None:
+        return has_survived, nobody
+    return has_survived, (queries.given >= follow_up) & ~has_survived

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cqrf import UnidentifiedQuantileWarning
 from cqrf._input.features import UnseenLevelWarning
+from cqrf._model.fitted import Model
 from cqrf._survival.curve_views import describe_range
 from cqrf.cli.console import count, print_message
 from cqrf.cli.models import LoadedModel, load_model
@@ -60,6 +61,7 @@ class Notes:
     n_unidentified: int = 0
     n_unknown: int = 0
     n_survived: int = 0
+    n_without_mean: int = 0
     known: list[NDArray[np.float64]] = field(default_factory=list)
     """Ranges of times at which curves are known, where some value is not."""
     unseen: dict[str, set[str]] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class Notes:
         self.n_unidentified += predicted.n_unidentified
         self.n_unknown += predicted.n_unknown
         self.n_survived += predicted.n_survived
+        self.n_without_mean += predicted.n_without_mean
         known = np.where(np.isfinite(predicted.known), predicted.known, np.nan)
         known = known[:, ~np.isnan(known).all(axis=0)] if len(known) else known[:, :0]
         if known.size:
@@ -153,8 +156,25 @@ def predict_file(task: PredictTask) -> None:
             raise ValueError(f"{task.path} has no rows.")
     for line in notes.list_messages(outputs, forest.model_.censoring):
         print_message(line)
+    if outputs.mean and outputs.horizon is None:
+        print_message(_describe_horizon(forest.model_, task.given, notes.n_without_mean))
     if task.out is not None:
         print_message(f"Wrote   {task.out}: {count(notes.n_rows, 'row')}")
+
+
+def _describe_horizon(model: Model, given: str | None, n_without: int) -> str:
+    """Up to which time the mean counts if none is given."""
+    which = "last" if model.censoring == "right" else "first"
+    counts = "up to" if model.censoring == "right" else "down to"
+    less = "" if given is None else ", less the time survived"
+    empty = ""
+    if n_without:
+        have = "that has" if n_without == 1 else "that have"
+        empty = f" and is left empty for {count(n_without, 'row')} {have} survived longer"
+    return (
+        f"Note    the mean counts {counts} {model.follow_up:g}{less}{empty} (the {which} time at "
+        "which a tenth of the training rows is at risk); --horizon sets another end"
+    )
 
 
 def _predict(loaded: LoadedModel, X: pa.Table, outputs: Outputs, given: Any) -> Predicted:

@@ -92,6 +92,8 @@ class TrainingTable(NamedTuple):
     groups: NDArray[Any] | None
     has_nameless: bool
     censoring_time: NDArray[np.float64] | None = None
+    numbers: NDArray[np.intp] | None = None
+    """Rows of the file that these are; None: all of them."""
 
 
 class LabelledTable(NamedTuple):
@@ -166,4 +168,5 @@ def split_table(rows: Rows, roles: Roles) -> TrainingTable:
         groups=None if roles.groups is None else as_text(table.column(roles.groups)).to_numpy(),
         has_nameless=any(name in NAMELESS for name in table.column_names),
         censoring_time=None if known is None else read_numbers(rows, known),
+        numbers=rows.numbers,
     )

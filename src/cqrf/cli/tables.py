@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from cqrf._input.columns import CATEGORY, DATE, MAX_LEVELS, NUMBER, Columns
+from cqrf._input.columns import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER, Columns
 from cqrf._input.written_values import describe_written
 from cqrf._runtime.arguments import name_row
 from cqrf.cli.cells import PIECE_ROWS, find_json_line, read_json_lines, read_workbook
@@ -32,6 +32,7 @@ from cqrf.cli.notation import (
     describe_no_number,
     infer,
     read_dates,
+    read_durations,
     read_plain,
     read_written,
 )
@@ -151,6 +152,8 @@ def as_known(
             column = _as_numbers(column, name, path, notation, commas)
         elif is_string(column) and kind == DATE:
             column = _as_dates(column, name, path, notation)
+        elif is_string(column) and kind == DURATION:
+            column = _as_durations(column, name, path, notation)
         read[name] = column
     return pa.table(read)
 
@@ -305,6 +308,17 @@ def _as_dates(
     if values is None:
         problem = describe_no_date(column, order, notation)
         raise ValueError(f"{path}: column {name!r} {problem}.")
+    return values
+
+
+def _as_durations(
+    column: pa.ChunkedArray, name: str, path: str, notation: Notation
+) -> pa.ChunkedArray:
+    values = read_durations(column, notation)
+    if values is None:
+        raise ValueError(
+            f"{path}: column {name!r} must hold durations, written as in 3 days 04:05:06."
+        )
     return values
 
 

@@ -9,9 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cqrf._input.target import censored
+from cqrf._input.target import SECONDS_PER_DAY, censored
 from cqrf.cli.console import count
-from cqrf.cli.notation import Notation, describe_no_number, read_plain, readable, trim
+from cqrf.cli.notation import (
+    Notation,
+    describe_no_number,
+    read_durations,
+    read_plain,
+    read_written,
+    readable,
+    trim,
+)
 from cqrf.cli.tables import as_text, has_commas, is_string, name_place
 from cqrf.cli.text_files import list_names
 
@@ -140,8 +148,16 @@ def _unreadable(rows: Rows, name: str, may_be_missing: bool) -> list[Invalid]:
 
 
 def _times(rows: Rows, name: str) -> pa.ChunkedArray:
-    """Numbers of a column, null where there is none; an error if there is no number at all."""
+    """Numbers of a column, null where there is none; an error if there is no number at all.
+
+    Durations are read in days.
+    """
     column = rows.column(name)
+    if is_string(column):  # in a file that is read piece by piece
+        column = _read_written(column, name, rows.notation)
+    if pa.types.is_duration(column.type):
+        seconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64())
+        return pc.divide(seconds, 1e6 * SECONDS_PER_DAY)
     if not is_string(column):
         try:
             return column.cast(pa.float64())
@@ -158,6 +174,15 @@ def _times(rows: Rows, name: str) -> pa.ChunkedArray:
     if not problem.startswith("holds") or values.null_count == len(values):
         raise ValueError(f"{rows.path}: column {name!r} {problem}: it must hold numbers.")
     return values
+
+
+def _read_written(column: pa.ChunkedArray, name: str, notation: Notation) -> pa.ChunkedArray:
+    """Durations, or numbers in the notation of the model file; the column itself if it has none."""
+    if name in notation.numbers:
+        found = read_written(column, notation.numbers[name], notation)
+    else:
+        found = read_durations(column, notation)
+    return column if found is None else found
 
 
 def _unreadable_events(rows: Rows, roles: TargetRoles) -> list[Invalid]:
