@@ -1,5 +1,7 @@
 """Step curves: where they are known, what remains after a time survived, and how they look."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,7 +112,9 @@ def test_curves_are_printed_in_a_line_and_drawn_in_a_notebook():
     assert repr(curves) == "StepCurves(20 curves, known up to 4)"
     assert repr(curves[0]) == "StepCurve(2 steps, known up to 4)"
     html = curves._repr_html_()
-    assert html.count("<path") == 12
+    page = ElementTree.fromstring(html.replace("<br>", "<br/>"))
+    assert len(page.findall(".//path[@stroke-width]")) == 12
+    assert [text.text for text in page.iter("text")] == ["1", "0", "0", "4"]  # ends of the axes
     assert "The first 12 are drawn" in html
     assert "nan" not in html
     nothing = StepCurves(np.zeros(1, np.int64), np.empty(0), np.empty(0), np.empty(0))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 MAX_DRAWN = 12
 WIDTH, HEIGHT = 260, 90
+SIDE, FOOT = 34, 16  # for the ends of the axes
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
@@ -76,10 +77,23 @@ def _draw(drawn: list[Any]) -> str:
         )
         color = COLORS[i % len(COLORS)]
         lines.append(f'<path d="{path}" fill="none" stroke="{color}" stroke-width="1.5"/>')
+    axes = f"M0 0V{HEIGHT}H{WIDTH}"
+    lines.append(f'<path d="{axes}" class="axes" fill="none" stroke="#888"/>')
+    lines += [
+        _write(-5, 10, "end", f"{top:.3g}"),
+        _write(-5, HEIGHT, "end", "0"),
+        _write(0, HEIGHT + FOOT - 3, "start", f"{low:.4g}"),
+        _write(WIDTH, HEIGHT + FOOT - 3, "end", f"{high:.4g}"),
+    ]
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="step curves" '
-        f'style="border-left:1px solid #888;border-bottom:1px solid #888">{"".join(lines)}</svg>'
+        f'<svg width="{WIDTH + SIDE + 2}" height="{HEIGHT + FOOT}" role="img" '
+        f'aria-label="step curves"><g transform="translate({SIDE} 0)">{"".join(lines)}</g></svg>'
     )
+
+
+def _write(x: float, y: float, anchor: str, text: str) -> str:
+    place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
+    return f'<text {place} font-size="11" fill="currentColor">{text}</text>'
 
 
 def _time_range(drawn: Iterable[Any]) -> tuple[float, float]:

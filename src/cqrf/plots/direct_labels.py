@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 def character_share(ax: Axes) -> float:
     """Width of a character of a small text, as a share of the axis of time."""
-    return float(CHARACTER / (ax.get_position().width * ax.figure.get_figwidth()))
+    return float(CHARACTER * ax.figure.dpi / ax.bbox.width)
 
 
 def find_places(ax: Axes, labels: Sequence[str], values: NDArray[np.float64]) -> list[Place | None]:
