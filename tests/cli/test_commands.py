@@ -587,7 +587,10 @@ WRONG = {
     "a word among times": (["fit", "word.csv", *ROLES], "column 'days' holds '3 weeks', which is"),
     "model of another name": (["fit", "data.csv", *ROLES, "-o", "m.csv"], "must end in .cqrf"),
     "kind of file": (["fit", "data.xls", *ROLES], "Save an .xls file as .xlsx"),
-    "ids as categories": (["fit", "many.csv", *ROLES], "cannot be a category: 'id' (300). Leave it out with --ignore id"),
+    "ids as categories": (
+        ["fit", "many.csv", *ROLES],
+        "cannot be a category: 'id' (300). Leave it out with --ignore id",
+    ),
     "empty": (["fit", "empty.csv", *ROLES], "empty.csv is empty"),
     "header only": (["fit", "header.csv", *ROLES], "header.csv has no rows"),
     "ragged": (["fit", "ragged.csv", *ROLES], "ragged.csv cannot be read: CSV parse error"),
