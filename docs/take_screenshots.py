@@ -19,7 +19,10 @@ from support.browser import Browser
 
 DOCS = Path(__file__).resolve().parent
 CQRF = [sys.executable, "-c", "from cqrf.cli import main; main()"]
-FIT = "fit pbc.csv --time time --event status --event-value 2 --ignore id --set bag_size=2"
+FIT = (
+    "fit pbc.csv --time time --event status --event-value 2 --ignore id --bag-size 2 "
+    "--unit days --event-name death"
+)
 REPORT = "report pbc.cqrf pbc.csv --id id -o report.html"
 SERVE = "serve pbc.cqrf --data pbc.csv --id id --port 0"
 TITLE = "Survival with primary biliary cirrhosis"
@@ -32,7 +35,7 @@ MOVE = (
 
 
 def photograph_report(browser: Browser, page: Path) -> None:
-    browser.open(page, width=1200, height=1080)
+    browser.open(page, width=1400, height=1180)
     browser.photograph(DOCS / "report.png", full=False)
     browser.open(page, **PHONE)
     browser.click("#table tbody tr:nth-child(6)")

@@ -179,6 +179,15 @@ def test_long_names_stay_inside_of_the_figure(at_risk, width):
         assert inside.width / ax.figure.dpi > 5
 
 
+def test_short_names_are_on_one_line_of_the_legend(fitted):
+    forest, X = fitted
+    ax = plot_survival(forest, X[:3], labels=["patient 1", "patient 5", "patient 13"])
+    ax.figure.canvas.draw()
+    texts = ax.get_legend().get_texts()
+    assert len(texts) == 4
+    assert len({text.get_window_extent().y0 // 10 for text in texts}) == 1
+
+
 def test_texts_can_be_read():
     """Contrast with white of 4.5, as WCAG asks of text; the hue is that of the curve."""
 

@@ -378,7 +378,7 @@ def test_without_the_table_no_row_is_on_the_page(browser, start_server):
         look_at(browser, address)
         assert browser.run("document.querySelectorAll('.neighbours, #starts input').length") == 0
         assert "--data" in browser.run("document.getElementById('neighbour-lists').textContent")
-        assert "--set bag_size=2" in browser.run("notes.textContent")
+        assert "--bag-size 2" in browser.run("notes.textContent")
         assert browser.run("document.querySelectorAll('.fill-band').length") == 0
         assert browser.complaints() == []
 

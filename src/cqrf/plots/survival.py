@@ -234,9 +234,8 @@ def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: boo
     handles = ax.get_legend_handles_labels()[0]
     if np.isfinite(ends).any():
         handles.append(Patch(fc="none", ec="0.5", lw=0, hatch="////", label="not identified"))
-    longest = max(len(str(handle.get_label())) for handle in handles)
-    n_columns = int(1 / (character_share(ax) * (longest + LEGEND_KEY)))
-    ax.legend(handles=handles, ncols=max(1, min(MAX_COLUMNS, n_columns)), **LEGEND_ABOVE)
+    n_columns = _count_columns([str(each.get_label()) for each in handles], character_share(ax))
+    ax.legend(handles=handles, ncols=n_columns, **LEGEND_ABOVE)
     for i, place in enumerate(places):
         if place is not None:
             write_beside(ax, labels[i], TEXT_COLORS[i], times, place)
@@ -248,6 +247,16 @@ def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: boo
         axis.edge,
     )
     return axis
+
+
+def _count_columns(texts: Sequence[str], character: float) -> int:
+    """Columns of a legend that is not wider than the axis; a character takes this share of it."""
+    lengths = [len(text) + LEGEND_KEY for text in texts]
+    for n_columns in range(min(MAX_COLUMNS, len(texts)), 1, -1):
+        widths = [column.max() for column in np.array_split(lengths, n_columns)]
+        if sum(widths) * character <= 1:
+            return n_columns
+    return 1
 
 
 def _draw_curve(

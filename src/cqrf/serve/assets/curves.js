@@ -262,6 +262,6 @@ function describeLimit(subject, who, model, given) {
 
 function describeNoBand(reason) {
   return reason.includes("bag_size")
-    ? "Fit with --set bag_size=2 for a confidence band."
+    ? "Fit with --bag-size 2 for a confidence band."
     : `No confidence band: ${reason}`;
 }
