@@ -188,6 +188,9 @@ def test_mistakes_about_intervals_are_named():
     forest = fit(X, y)
     with pytest.raises(ValueError, match="confidence=95 must be a number between 0 and 1"):
         evaluate(forest, confidence=95)
+    for given in ({"X": X}, {"y": y}):
+        with pytest.raises(ValueError, match="give both X and y, or neither"):
+            evaluate(forest, **given)
     with pytest.raises(ValueError, match="groups are those of X and y"):
         evaluate(forest, groups=np.arange(60))
     with pytest.raises(ValueError, match=r"groups has shape \(3,\)"):

@@ -141,8 +141,13 @@ class TestGiven:
             assert len(caught) == 1
             assert caught[0].filename == __file__
             assert np.isnan(found[1]).all()
-        with pytest.warns(BeyondFollowUpWarning):
-            assert np.isnan(forest.predict_survival(X, [1], given=9999)).all()
+        for nothing in (
+            lambda: forest.predict_survival(X, [1], given=9999),
+            lambda: forest.predict_mean(X, given=9999),
+        ):
+            with pytest.warns(BeyondFollowUpWarning, match="given: no training row") as caught:
+                assert np.isnan(nothing()).all()
+            assert caught[0].filename == __file__
 
     def test_bad_values_are_named(self, forest, pbc):
         with pytest.raises(ValueError, match="given must be one finite time, or one for each of"):

@@ -346,5 +346,8 @@ def _warn_if_unknown(
 ) -> None:
     """Warn if some values are NaN: times beyond those at which the curves are known."""
     unknown = np.isnan(values.reshape(len(values), -1)).any(axis=1)
-    if unknown.any():
-        warn_beyond(known[unknown, 0], known[unknown, 1], stacklevel, of_mean)
+    start, end = known[unknown].T
+    if len(start) > 0 and (start > end).all():  # known nowhere, after the time survived
+        warn_outlived(stacklevel)
+    elif len(start) > 0:
+        warn_beyond(start, end, stacklevel, of_mean)

@@ -116,9 +116,7 @@ def evaluate(
     """
     check_forest(forest)
     level = None if confidence is None else read_confidence(confidence)
-    if X is None and groups is not None:
-        raise ValueError("groups are those of X and y; out of bag they are those of the fit.")
-    rows = _predict_out_of_bag(forest) if X is None else _predict_rows(forest, X, y, groups)
+    rows = _predict_rows(forest, X, y, groups)
     values = _compute_values(rows)
     if level is None:
         return values
@@ -232,7 +230,13 @@ def _compute_values(rows: _Evaluated) -> dict[str, float]:
 def _predict_rows(
     forest: CensoredQuantileForest, X: Any, y: Any, groups: ArrayLike | None
 ) -> _Evaluated:
-    """Predictions for test rows, all of weight 1."""
+    """Predictions for test rows, all of weight 1; out of bag, if there are none."""
+    if (X is None) != (y is None):
+        raise ValueError("give both X and y, or neither for the training rows out of bag.")
+    if X is None and groups is not None:
+        raise ValueError("groups are those of X and y; out of bag they are those of the fit.")
+    if X is None:
+        return _predict_out_of_bag(forest)
     model, test = forest.model_, read_target(y)
     labels = None if groups is None else read_groups(groups, len(test.time))
     matrix, _ = read_features(forest, X, model.columns)

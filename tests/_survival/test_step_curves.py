@@ -135,6 +135,20 @@ def test_a_frame_has_a_row_per_step_or_a_column_per_time():
     assert at[9.0].isna().all()
 
 
+@pytest.mark.parametrize("taken", [slice(1, 3), slice(None, None, -1), slice(0, 0), slice(2)])
+def test_a_slice_of_curves_is_these_curves(taken):
+    weights = [[1, 1, 1, 1, 0], [0, 0, 1, 0, 0], [1, 0, 0, 0, 1]]
+    curves = curves_of([1, 2, 3, 4, 5], [1, 0, 1, 0, 1], weights)
+    object.__setattr__(curves, "index", pd.Index(["a", "b", "c"]))
+    found, wanted = curves[taken], list(curves)[taken]
+    assert len(found) == len(wanted)
+    assert list(found.index) == ["a", "b", "c"][taken]
+    for one, other in zip(found, wanted, strict=True):
+        assert_array_equal(one.times, other.times)
+        assert_array_equal(one.values, other.values)
+        assert (one.initial, one.domain) == (other.initial, other.domain)
+
+
 def test_a_step_curve_made_by_hand_is_known_everywhere():
     curve = StepCurve(times=[1.0], values=[0.5])
     assert curve([-1e9, 1e9]).tolist() == [1.0, 0.5]

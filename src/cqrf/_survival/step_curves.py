@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,7 +80,7 @@ class StepCurve:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepCurves:
-    """One step curve per query; ``curves[i]`` is a :class:`StepCurve`.
+    """One step curve per query; ``curves[i]`` is a :class:`StepCurve`, a slice is StepCurves.
 
     Calling it with times gives an array of shape (n_queries, n_times). ``start`` and ``end`` are
     the first and last time at which each curve is known, infinite where there is no such limit.
@@ -105,11 +105,33 @@ class StepCurves:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, query: int) -> StepCurve:
+    @overload
+    def __getitem__(self, query: int) -> StepCurve: ...
+
+    @overload
+    def __getitem__(self, query: slice) -> StepCurves: ...
+
+    def __getitem__(self, query: int | slice) -> StepCurve | StepCurves:
+        if isinstance(query, slice):
+            return self._take(np.arange(len(self))[query])
         query = range(len(self))[query]
         steps = slice(self.offsets[query], self.offsets[query + 1])
         initial, start, end = (float(each[query]) for each in (self.initial, self.start, self.end))
         return StepCurve(self.times[steps], self.values[steps], initial, start, end)
+
+    def _take(self, queries: NDArray[np.intp]) -> StepCurves:
+        lengths = np.diff(self.offsets)[queries]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        steps = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], lengths)
+        return StepCurves(
+            offsets,
+            self.times[steps],
+            self.values[steps],
+            self.initial[queries],
+            self.start[queries],
+            self.end[queries],
+            None if self.index is None else self.index[queries],
+        )
 
     def __iter__(self) -> Iterator[StepCurve]:
         return (self[query] for query in range(len(self)))

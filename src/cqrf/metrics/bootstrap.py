@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,8 +110,13 @@ def _count_rows(
     metric: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> int:
     """Number of test rows among the arguments of a metric."""
+    if not callable(metric):
+        raise ValueError(f"metric={metric!r} must be a function, such as cqrf.metrics.crps.")
     name = getattr(metric, "__name__", repr(metric))
     parameters = signature(metric)
+    kinds = {each.kind for each in parameters.parameters.values()}
+    if "sample_weight" not in parameters.parameters and Parameter.VAR_KEYWORD not in kinds:
+        raise ValueError(f"{name} must have an argument sample_weight: it is how rows are drawn.")
     bound = parameters.bind(*arguments, sample_weight=None, **options).arguments
     target = bound.get("y_test", bound.get("y"))
     if target is None:
