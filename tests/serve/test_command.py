@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 import pandas as pd
@@ -27,6 +28,9 @@ def folder(forest, frame, target, tmp_path_factory):
     table.insert(0, "id", [f"p{i}" for i in range(len(frame))])
     table.to_parquet(folder / "data.parquet")
     table.head(7).drop(columns=["days", "status"]).to_parquet(folder / "new.parquet")
+    strange = table.head(3).drop(columns=["days", "status"])
+    colours = [strange["colour"].iloc[0], "pink", None]
+    strange.assign(colour=colours).to_parquet(folder / "strange.parquet")
     table.drop(columns=["age", "stay"]).to_csv(folder / "less.csv", index=False)
     (folder / "broken.cqrf").write_bytes((folder / "m.cqrf").read_bytes()[:500])
     return folder
@@ -89,6 +93,25 @@ def test_other_rows_are_for_starting_only(folder):
         code, _, err = serving.stop()
     assert code == 0
     assert "not the training table, so neighbours are not shown" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--strict"]])
+def test_an_unseen_level_is_missing_unless_the_server_is_strict(folder, options):
+    serving = Serving("m.cqrf", "--data", "strange.parquet", *options, cwd=folder)
+    try:
+        assert serving.get("rows/1")["notes"] == []
+        if options:
+            with pytest.raises(urllib.error.HTTPError) as refusal:
+                serving.get("rows/2")
+            assert refusal.value.code == 422
+            assert "has no level 'pink'" in json.load(refusal.value)["error"]
+        else:
+            row = serving.get("rows/2")
+            assert row["values"]["colour"] is None
+            (note,) = row["notes"]
+            assert "column 'colour' has no level 'pink'" in note
+    finally:
+        assert serving.stop()[0] == 0
 
 
 def refused(folder, *arguments):
