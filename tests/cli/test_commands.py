@@ -181,6 +181,13 @@ def test_labels_are_those_of_the_file_in_every_command(frame):
     assert '"007"' in Path("r.html").read_text()
 
 
+def test_standard_input_is_named_in_words(fitted):
+    said = refused("predict", "m.cqrf", "-", input="age\n3\n")
+    assert said.startswith("cqrf: standard input lacks ")
+    said = refused("fit", "-", *ROLES, "-o", "n.cqrf", input="days,status,age\n,1,3\n")
+    assert said.startswith("cqrf: standard input: column 'days' is missing in 1 of 1 row")
+
+
 def test_standard_input_and_output(frame):
     text = frame.to_csv(index=False)
     call("fit", "-", *ROLES, "--ignore", "id", *FAST, "-o", "m.cqrf", input=text)
@@ -693,6 +700,8 @@ def test_a_command_without_its_options_fails_with_code_2(frame):
     assert (
         "number of threads" in call("predict", "m.cqrf", "data.csv", "--jobs", "0", code=2).stderr
     )
+    fit = ["fit", "data.csv", *ROLES, "-o", "m.cqrf"]
+    assert "'--trees'" in call(*fit, "--trees", "0", code=2).stderr
     assert "Usage" in call("predict", "-h").stdout
 
 

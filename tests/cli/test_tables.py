@@ -132,7 +132,6 @@ def test_the_line_of_a_row_counts_breaks_and_empty_lines(table):
     table.loc[2, "days"] = "soon"
     text = table.to_csv(index=False).splitlines()
     Path("t.csv").write_text("\n".join([*text[:3], "", *text[3:]]) + "\n")
-    assert Path("t.csv").read_text().splitlines()[5].endswith("soon,1") or True
     place = 1 + next(
         i for i, line in enumerate(Path("t.csv").read_text().splitlines()) if "soon" in line
     )
@@ -311,7 +310,9 @@ def test_labels_stay_labels(table):
 def test_texts_that_look_like_dates_but_are_not_read_are_named(table):
     write_text(table.assign(seen=[f"{day:%d/%m/%y}" for day in DAYS]), "t.csv")
     said, _ = fit("t.csv")
-    assert said.count("seen stays text, but looks like dates: write dates as 2024-12-31") == 1
+    assert said.count("seen stays text, but looks like dates: write them as in 2024-12-31\n") == 1
+    write_text(table.assign(seen=[f"{day:%d %B %Y}" for day in DAYS]), "t.csv")
+    assert "seen stays text, but looks like dates" in fit("t.csv")[0]
     long = pd.concat([table] * 6)
     many = [f"{datetime(2020, 1, 1) + timedelta(days=i):%d/%m/%y}" for i in range(len(long))]
     write_text(long.assign(seen=many), "many.csv")

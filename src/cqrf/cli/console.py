@@ -34,7 +34,10 @@ def print_message(text: str) -> None:
 
 def fail(message: str) -> NoReturn:
     """Print an error on one line and exit."""
-    print_message(f"cqrf: {' '.join(str(message).split())}")
+    text = " ".join(str(message).split())
+    if text.startswith(("- ", "-: ")):  # the name of a table
+        text = f"standard input{text[1:]}"
+    print_message(f"cqrf: {text}")
     raise typer.Exit(ERROR_CODE)
 
 

@@ -103,7 +103,7 @@ def tune(
     decimal: Decimal = None,
     dates: Dates = None,
     drop_invalid: DropInvalid = False,
-    trials: Annotated[int, typer.Option(help="Number of settings to try.")] = 27,
+    trials: Annotated[int, typer.Option(min=1, help="Number of settings to try.")] = 27,
     quantiles: Annotated[
         str | None,
         typer.Option(

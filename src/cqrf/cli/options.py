@@ -47,7 +47,7 @@ Category = Annotated[
     typer.Option("--category", help="Column of numbers that are categories; may be repeated."),
 ]
 ModelOut = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
-Trees = Annotated[int, typer.Option("--trees", help="Number of trees.")]
+Trees = Annotated[int, typer.Option("--trees", min=1, help="Number of trees.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the forest.")]
 Set = Annotated[
     list[str] | None,
@@ -87,7 +87,9 @@ DropInvalid = Annotated[
 ]
 BagSize = Annotated[
     int,
-    typer.Option("--bag-size", help="2 or more: predict can then give --confidence intervals."),
+    typer.Option(
+        "--bag-size", min=1, help="2 or more: predict can then give --confidence intervals."
+    ),
 ]
 Unit = Annotated[
     str | None,

@@ -49,6 +49,7 @@ DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
 WORKBOOKS = (".xlsx", ".xlsm")
 PARQUET = (".parquet", ".pq")
+EXAMPLES = {"dates": "2024-12-31", "numbers": "1234.5"}
 FEATHER = (".feather", ".arrow", ".ipc")
 
 
@@ -337,7 +338,7 @@ def _describe_text(found: dict[str, Found], path: str) -> list[str]:
             )
             way_out = f"--dates {name}=dmy or {name}=mdy" if are_dates else "--decimal . or ,"
         elif written:
-            what, way_out = written, "write dates as 2024-12-31, numbers as 1234.5"
+            what, way_out = written, f"write them as in {EXAMPLES[written]}"
         else:
             continue
         if len(levels) > MAX_LEVELS:
