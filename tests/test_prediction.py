@@ -1,5 +1,7 @@
 """Predictions: beyond the follow-up, after a time survived, and for tools that call predict."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -327,7 +329,13 @@ class TestPackage:
         assert cqrf.plots.plot_survival
         assert cqrf.metrics.brier_score
 
+    def test_a_typing_error_is_told_the_nearest_public_name(self):
+        program = "import cqrf; cqrf.CensoredQuantileForrest"
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert run.returncode == 1
+        assert run.stderr.rstrip().endswith("Did you mean: 'CensoredQuantileForest'?")
+
     def test_dir_shows_public_names_alone(self):
         names = dir(cqrf)
         assert {"CensoredQuantileForest", "plots", "censored"} <= set(names)
-        assert not {"Any", "import_module", "TYPE_CHECKING", "annotations"} & set(names)
+        assert not {"Any", "import_module", "sys", "TYPE_CHECKING", "annotations"} & set(names)

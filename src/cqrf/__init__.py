@@ -5,6 +5,7 @@ The names below are loaded on first use, so that ``import cqrf`` is fast.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,9 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"cqrf.{_MODULE_OF[name]}"), name)
     if name in _SUBMODULES:
         return import_module(f"cqrf.{name}")
-    raise AttributeError(f"module 'cqrf' has no attribute {name!r}")
+    # With name and obj Python adds the public name that is nearest.
+    message = f"module 'cqrf' has no attribute {name!r}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
