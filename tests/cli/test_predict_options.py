@@ -180,6 +180,10 @@ def test_the_default_end_of_the_mean_is_said(forest, table):
         f"counts up to {end:g}, less the time survived and is left empty for {n_without} rows that "
         "have survived longer (the last time"
     ) in done.stderr
+    # These rows are not counted once more among those whose curves end before the horizon.
+    n_beyond = int(found["mean"][7:].isna().sum())
+    assert ("beyond the end" in done.stderr) == (n_beyond > 0)
+    assert n_beyond == 0 or f"Note    {n_beyond} prediction" in done.stderr
 
 
 def test_one_prediction_is_written_in_the_singular(forest, table):
