@@ -1,7 +1,7 @@
 """The estimator: its surface, its promises, and what it says when input is wrong."""
 
-import pickle
 import os
+import pickle
 import subprocess
 import sys
 
