@@ -58,7 +58,7 @@ def leave_out(forest, row):
     n_trees = len(model.forest.roots)
     unit = model.sampling.unit_of_row[model.ranks[row]]
     unit = -2 - unit if unit < -1 else unit  # a row of weight 0 in a group
-    bits = in_bag_bits(model.sampling, n_trees, model.seed)[unit]
+    bits = in_bag_bits(model.sampling, range(n_trees), model.seed)[unit]
     is_drawn = np.unpackbits(bits, bitorder="little")[:n_trees].astype(bool)
     if is_drawn.all():
         return None

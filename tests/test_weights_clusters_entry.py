@@ -193,7 +193,7 @@ class TestGroups:
         forest = small(bootstrap=bootstrap).fit(data.X, data.y, groups=groups)
         sampling = forest.model_.sampling
         by_rank = groups[forest.model_.order]
-        samples = draw_subsamples(sampling, derive_tree_keys(sampling, 0, 0, 20))
+        samples = draw_subsamples(sampling, derive_tree_keys(sampling, 0, range(0, 20)))
         ranks, starts = samples.ranks, samples.starts
         for k in range(20):
             split, leaf = (
@@ -212,7 +212,7 @@ class TestGroups:
         weights = forest.weights_oob().toarray()
         same = groups[:, None] == groups[None, :]
         assert weights[same].sum() == 0
-        drawn = in_bag_bits(forest.model_.sampling, 30, forest.model_.seed)
+        drawn = in_bag_bits(forest.model_.sampling, range(30), forest.model_.seed)
         assert drawn.shape == (40, 4)
 
     def test_a_row_without_weight_is_out_of_bag_with_its_cluster(self, data, tmp_path):

@@ -58,6 +58,11 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         Most splits above a leaf.
     max_bins : int, default=255
         Most bins of a feature.
+    working_model : {"auto", "cox"} or None, default="auto"
+        Model that half of the trees start from. ``"cox"``: a ridge Cox model, fitted first; every
+        other tree is grown on what it leaves unexplained, and out-of-bag rows decide how much of
+        its own curve is mixed in. None: all trees are grown on the times themselves. ``"auto"``:
+        Cox for the default criterion with ``censoring_survival="beran"`` and ``solver="root"``.
     censoring : {"right", "left"}
         Side on which times are censored.
     censoring_survival : {"beran", "knn", "km"}
@@ -127,6 +132,7 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         min_child_fraction: float = 0.05,
         max_depth: int | None = None,
         max_bins: int = 255,
+        working_model: str | None = None,
         censoring: str = "right",
         censoring_survival: str = "beran",
         n_neighbors: float | int = 0.1,
@@ -152,6 +158,7 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         self.min_child_fraction = min_child_fraction
         self.max_depth = max_depth
         self.max_bins = max_bins
+        self.working_model = working_model
         self.censoring = censoring
         self.censoring_survival = censoring_survival
         self.n_neighbors = n_neighbors

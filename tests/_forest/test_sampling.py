@@ -40,7 +40,7 @@ def draw_units(seed, n_units, size, bootstrap, honest):
 
 def draws_from_subsamples(sampling, seed, tree):
     """How often a tree draws each unit, from its rows."""
-    found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, tree, tree + 1))
+    found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, range(tree, tree + 1)))
     _, middle, end = found.starts
     draws = np.bincount(found.ranks[:middle], minlength=sampling.n_units)
     return draws - np.bincount(found.ranks[middle:end], minlength=sampling.n_units)
@@ -177,7 +177,7 @@ def test_rows_are_listed_ascending_as_often_as_their_unit_is_drawn(
             for row, unit in enumerate(unit_of_row.tolist()):
                 expected += [row] * (0 if unit < 0 else max(0, sign * draws[unit]))
             starts.append(len(expected))
-    found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, 3, 6))
+    found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, range(3, 6)))
     assert found.ranks.tolist() == expected
     assert found.starts.tolist() == starts
     assert found.seeds.tolist() == [growth_seed(seed, tree)[0] for tree in range(3, 6)]
@@ -186,8 +186,8 @@ def test_rows_are_listed_ascending_as_often_as_their_unit_is_drawn(
 @given(seeds, st.booleans(), st.sampled_from([1, 3]))
 def test_keys_of_some_trees_are_those_of_the_whole_forest(seed, bootstrap, bag_size):
     sampling = make_sampling(20, 7, bootstrap, True, bag_size)
-    part = derive_tree_keys(sampling, seed, 0, 9).take(slice(4, 7))
-    for a, b in zip(part, derive_tree_keys(sampling, seed, 4, 7), strict=True):
+    part = derive_tree_keys(sampling, seed, range(0, 9)).take(slice(4, 7))
+    for a, b in zip(part, derive_tree_keys(sampling, seed, range(4, 7)), strict=True):
         assert np.array_equal(a, b)
 
 
@@ -197,7 +197,7 @@ def test_clusters_are_drawn_whole_and_never_shared_between_halves(bootstrap, hon
     cluster = np.random.default_rng(0).integers(0, 15, 90).astype(np.int32)
     sampling = Sampling(cluster, 15, 9, bootstrap, honest)
     for seed in range(50):
-        found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, 0, 1))
+        found = draw_subsamples(sampling, derive_tree_keys(sampling, seed, range(0, 1)))
         split, leaf = found.ranks[: found.starts[1]], found.ranks[found.starts[1] :]
         assert not set(cluster[split]) & set(cluster[leaf])
         for drawn in (split, leaf):
@@ -212,7 +212,7 @@ def test_clusters_are_drawn_whole_and_never_shared_between_halves(bootstrap, hon
 @pytest.mark.parametrize("n_trees", [1, 8, 21])
 def test_in_bag_bits_say_which_units_were_drawn(bootstrap, honest, bag_size, n_trees):
     sampling = make_sampling(40, 18, bootstrap, honest, bag_size)
-    bits = in_bag_bits(sampling, n_trees, 12)
+    bits = in_bag_bits(sampling, range(n_trees), 12)
     assert bits.shape == (40, -(-n_trees // 8))
     assert bits.dtype == np.uint8
     for tree in range(8 * bits.shape[1]):

@@ -175,7 +175,7 @@ def test_each_tree_receives_its_own_rows(bootstrap, honest):
     # Clusters have more rows than units are drawn, so that the first arrays are too small.
     cluster = np.random.default_rng(3).integers(0, 12, 150).astype(np.int32)
     sampling = Sampling(cluster, 12, 5, bootstrap, honest)
-    ranks, starts, _ = draw_subsamples(sampling, derive_tree_keys(sampling, SEED, 2, 6))
+    ranks, starts, _ = draw_subsamples(sampling, derive_tree_keys(sampling, SEED, range(2, 6)))
     assert starts[0] == 0
     assert starts[-1] == len(ranks)
     for k, tree in enumerate(range(2, 6)):
@@ -218,7 +218,7 @@ def test_the_leaf_half_of_an_honest_tree_never_chooses_a_split():
     sampling = make_sampling(order)
 
     def splits(rows, tree):
-        keys = derive_tree_keys(sampling, SEED, tree, tree + 1)
+        keys = derive_tree_keys(sampling, SEED, range(tree, tree + 1))
         trees, _ = grow_batch(rows, sampling, make_growing(), keys)
         on_number = (trees.feature != LEAF) & ~rows.categorical[trees.feature]
         arrays = (trees.feature, trees.code[on_number], trees.missing_left, trees.subsets)
@@ -250,7 +250,7 @@ def test_importance_is_the_sum_over_trees():
     rows, order = make_forest_rows()
     rows.codes[3] = 7
     sampling, growing = make_sampling(order), make_growing()
-    keys = [derive_tree_keys(sampling, SEED, t, t + 1) for t in range(20)]
+    keys = [derive_tree_keys(sampling, SEED, range(t, t + 1)) for t in range(20)]
     gains = [grow_batch(rows, sampling, growing, each)[1][0] for each in keys]
     found = grow_forest(rows, sampling, growing, 20, SEED, 1).importance
     np.testing.assert_allclose(found, sum(gains))

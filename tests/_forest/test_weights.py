@@ -118,7 +118,7 @@ def test_a_query_that_every_tree_drew_has_an_empty_row(case):
 
 
 def test_no_row_has_a_weight_on_itself_out_of_bag(cases):
-    in_bag = in_bag_bits(cases.sampling, N_TREES, SEED)
+    in_bag = in_bag_bits(cases.sampling, range(N_TREES), SEED)
     found = find_weights(cases.forest, cases.train_queries, in_bag=in_bag)
     own_rank = np.argsort(cases.sampling.unit_of_row)
     assert not to_dense(found)[np.arange(N_TRAIN), own_rank].any()

@@ -117,12 +117,18 @@ def count_calls(monkeypatch, name):
 
 
 def test_leaves_weights_and_curves_are_made_once_for_all_readers(forest, queries, monkeypatch):
-    names = ("find_leaves", "forest_weights", "bag_variances", "step_curves")
+    names = ("find_leaves", "forest_weights", "bag_variances", "compute_steps", "step_curves")
     calls = {name: count_calls(monkeypatch, name) for name in names}
     read_weights(forest.model_, queries, all_readers(forest), 1)
     made = {name: len(found) for name, found in calls.items()}
     # Standard errors of curves and of quantiles are at other times; curves are of T and of C.
-    assert made == {"find_leaves": 1, "forest_weights": 1, "bag_variances": 2, "step_curves": 2}
+    assert made == {
+        "find_leaves": 1,
+        "forest_weights": 1,
+        "bag_variances": 2,
+        "compute_steps": 1,
+        "step_curves": 1,
+    }
 
 
 def test_a_quantile_interval_makes_weights_once(forest, data, monkeypatch):

@@ -223,7 +223,7 @@ def test_chunks_and_threads_change_nothing(bagged, monkeypatch):
 def test_out_of_bag_knows_of_bags(bagged):
     forest, _ = bagged
     model = forest.model_
-    bits = in_bag_bits(model.sampling, 60, model.seed)
+    bits = in_bag_bits(model.sampling, range(60), model.seed)
     share = np.unpackbits(bits, axis=1, bitorder="little")[:, :60].mean()
     assert share == pytest.approx(0.5, abs=0.01)
     assert forest.score_oob() > 0.2

@@ -156,7 +156,7 @@ def test_a_long_table_keeps_only_the_rows_in_leaves(censoring, client, table, mo
     weight[-1] = 0.0
     how = {"max_samples": 40, "censoring": censoring}
     first, _ = fit_both(X, y, sample_weight=weight, **how)
-    drawn = in_bag_bits(first.model_.sampling, first.n_estimators, first.model_.seed)
+    drawn = in_bag_bits(first.model_.sampling, range(first.n_estimators), first.model_.seed)
     assert not drawn.any(axis=1).all()
     local, on_dask = fit_both(X, y, sample_weight=weight, **how)
     in_leaves = np.unique(local.model_.forest.leaf_rows)
@@ -216,7 +216,7 @@ def test_object_columns_have_the_kind_of_the_whole_column(client):
 def test_units_are_drawn_as_in_the_local_forest(bootstrap, bag_size, honest):
     on_dask = UnitSampling(7, 50, 20, bootstrap, honest, bag_size)
     local = on_dask.sampling._replace(unit_of_row=np.arange(50, dtype=np.int32))
-    samples = draw_subsamples(local, derive_tree_keys(local, 7, 2, 6))
+    samples = draw_subsamples(local, derive_tree_keys(local, 7, range(2, 6)))
     parts = iter(np.split(samples.ranks, samples.starts[1:-1]))
     for units, draws in draw_units(TreeBatch(on_dask, 2, 6)):
         assert draws.dtype == np.int32

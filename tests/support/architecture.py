@@ -29,14 +29,18 @@ LAYERS: tuple[dict[str, str], ...] = (
         "criteria.variance",
     },
     {
-        "_survival": "curve_views curves equation little_bags quantiles step_curves",
+        "_working_model": "cox design fit transform",
+    },
+    {
+        "_survival": "curve_views curves equation little_bags mixture mixture_quantiles quantiles "
+        "step_curves",
     },
     {
         "metrics": "auc bootstrap concordance ipcw metric quantile registry scorers skill survival",
     },
     {
-        "_model": "codec file file_bytes file_checks file_kernels file_summary fit fitted memory "
-        "output predict queries settings skill",
+        "_model": "codec file file_bytes file_checks file_kernels file_summary fit fitted kinds "
+        "memory output predict queries residual settings share skill",
     },
     {
         "_prediction": "",

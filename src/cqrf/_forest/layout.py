@@ -207,6 +207,19 @@ def join_trees(
     )
 
 
+def concatenate_trees(parts: list[Trees]) -> Trees:
+    """Trees of several parts, in their order."""
+    return Trees(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+
+
+def renumber_leaf_rows(trees: Trees, new_rank: NDArray[np.int32]) -> Trees:
+    """The same trees, with the rows of each leaf by other ranks, ascending."""
+    leaf = np.repeat(np.arange(len(trees.leaf_sizes)), trees.leaf_sizes)
+    keys = leaf * len(new_rank) + new_rank[trees.leaf_rows]
+    keys.sort()
+    return trees._replace(leaf_rows=(keys - leaf * len(new_rank)).astype(np.int32))
+
+
 @kernel
 def link_nodes(feature, n_nodes, left):
     """Write the left child of each node, for a leaf its number; trees are in level order.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cqrf._forest.spec import Sampling, Subsamples
 from cqrf._runtime.compiling import called, kernel
@@ -60,9 +60,19 @@ class TreeKeys(NamedTuple):
         )
 
 
-def derive_tree_keys(sampling: Sampling, seed: int, first: int, end: int) -> TreeKeys:
-    """Keys of trees ``first`` to ``end - 1`` of the forest with this seed."""
-    trees = np.arange(first, end)
+def number_trees(n_trees: int, with_residual_trees: bool) -> NDArray[np.int64]:
+    """Number of each tree of a forest; trees are drawn and grown by their number.
+
+    Direct trees come first. If there are residual trees (see ``_working_model``), the even numbers
+    are direct and the odd ones residual, so that a bag holds as many of both.
+    """
+    numbers = np.arange(n_trees)
+    return np.concatenate([numbers[::2], numbers[1::2]]) if with_residual_trees else numbers
+
+
+def derive_tree_keys(sampling: Sampling, seed: int, numbers: ArrayLike) -> TreeKeys:
+    """Keys of the trees with these numbers, in the forest with this seed."""
+    trees = np.asarray(numbers, dtype=np.int64)
     of_trees = derive(seed, trees)
     seeds = derive(of_trees, 0)
     n_places, bag = sampling.n_units, None
@@ -91,7 +101,7 @@ def subsample_units(
     Takes memory in proportion to the units drawn, except with the bootstrap or bags.
     """
     if sampling.bootstrap or sampling.bag_size > 1:
-        keys = derive_tree_keys(sampling, seed, tree, tree + 1)
+        keys = derive_tree_keys(sampling, seed, [tree])
         draws = np.empty(sampling.n_units, np.int32)
         _draw_units(keys, sampling.size, sampling.honest, draws)
         units = np.flatnonzero(draws)
@@ -117,11 +127,14 @@ def draw_subsamples(sampling: Sampling, keys: TreeKeys) -> Subsamples:
         capacity = n_drawn  # clusters of many rows
 
 
-def in_bag_bits(sampling: Sampling, n_trees: int, seed: int) -> NDArray[np.uint8]:
-    """Which units each tree has drawn: bits of shape (n_units, n_trees / 8, rounded up)."""
+def in_bag_bits(sampling: Sampling, numbers: ArrayLike, seed: int) -> NDArray[np.uint8]:
+    """Which units the trees with these numbers have drawn.
+
+    Bits of shape (n_units, n_trees / 8, rounded up).
+    """
     n_units = sampling.n_units
-    keys = derive_tree_keys(sampling, seed, 0, n_trees)
-    bits = np.zeros((n_units, (n_trees + 7) // 8), np.uint8)
+    keys = derive_tree_keys(sampling, seed, numbers)
+    bits = np.zeros((n_units, (len(keys.growth) + 7) // 8), np.uint8)
     _in_bag_bits(keys, sampling.size, np.empty(n_units, np.int32), bits)
     return bits
 

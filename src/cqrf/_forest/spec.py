@@ -172,3 +172,22 @@ class Forest:
         used = np.zeros(len(self.categorical) + 1, dtype=bool)
         used[self.feature] = True  # LEAF marks the last entry
         return np.flatnonzero(used[:-1])
+
+
+def _no_trees() -> Forest:
+    empty = np.empty(0, np.int64)
+    return Forest(
+        roots=empty,
+        feature=empty.astype(np.int32),
+        code=empty.astype(np.int32),
+        missing_left=empty.astype(bool),
+        left=empty,
+        subsets=np.empty((0, 4), np.uint64),
+        categorical=empty.astype(bool),
+        leaf_offsets=np.zeros(1, np.int64),
+        leaf_rows=empty.astype(np.int32),
+        importance=np.empty(0),
+    )
+
+
+NO_TREES = _no_trees()  # of a model whose trees are still to be grown

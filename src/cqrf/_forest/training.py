@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,21 @@ from cqrf._forest.spec import Forest, Growing, Sampling, Subsamples, Trees
 from cqrf._forest.workspace import make_workspace
 from cqrf._runtime.threads import parallel_map
 
+Progress = Callable[[Iterator[Any], int], Iterable[Any]]
+
 # Trees are grown in batches of about this many row visits (rows times features): long enough to
 # hide the cost of a task, short enough to stop soon when interrupted.
 BATCH_WORK = 400_000
 # At least so many batches, so that threads end at the same time; each costs some Python.
 MIN_BATCHES = 8
+
+
+class TreeGroup(NamedTuple):
+    """Trees that are grown from the same rows: their keys, the rows, and how they are drawn."""
+
+    rows: Rows
+    sampling: Sampling
+    keys: TreeKeys
 
 
 def grow_forest(
@@ -30,27 +41,46 @@ def grow_forest(
     n_trees: int,
     seed: int,
     n_jobs: int | None = None,
-    progress: Callable[[Iterator[Any], int], Iterable[Any]] | None = None,
+    progress: Progress | None = None,
 ) -> Forest:
-    """Grow trees 0 .. n_trees - 1 of the forest with this seed.
+    """Grow trees 0 .. n_trees - 1 of the forest with this seed, all from the same rows."""
+    keys = derive_tree_keys(sampling, seed, range(n_trees))
+    groups = [TreeGroup(rows, sampling, keys)]
+    ((trees, gains),) = grow_groups(groups, growing, n_jobs, progress)
+    return join_trees(trees, rows.categorical, gains)
+
+
+def grow_groups(
+    groups: Sequence[TreeGroup],
+    growing: Growing,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[tuple[Trees, NDArray[np.float64]]]:
+    """Trees of each group, and the gain of each feature in all of them together.
 
     ``progress`` wraps the iterator over finished batches, with the number of batches.
     """
-    weighted = rows.time if rows.weight is None else rows.time[rows.weight > 0]
-    growing = scale_criterion(growing, float(np.abs(weighted).max()))
-    rows_per_tree = sampling.size * len(rows.time) // sampling.n_units
-    size = max(1, rows_per_tree * len(rows.categorical))
-    batch = max(1, min(BATCH_WORK // size, n_trees // MIN_BATCHES))
-    keys = derive_tree_keys(sampling, seed, 0, n_trees)
-    tasks = [
-        (rows, sampling, growing, keys.take(slice(first, first + batch)))
-        for first in range(0, n_trees, batch)
-    ]
+    tasks, ends = [], []
+    for rows, sampling, keys in groups:
+        weighted = rows.time if rows.weight is None else rows.time[rows.weight > 0]
+        scaled = scale_criterion(growing, float(np.abs(weighted).max()))
+        n_trees = len(keys.growth)
+        rows_per_tree = sampling.size * len(rows.time) // sampling.n_units
+        size = max(1, rows_per_tree * len(rows.categorical))
+        batch = max(1, min(BATCH_WORK // size, n_trees // MIN_BATCHES))
+        tasks += [
+            (rows, sampling, scaled, keys.take(slice(first, first + batch)))
+            for first in range(0, n_trees, batch)
+        ]
+        ends.append(len(tasks))
     batches: Iterable[Any] = parallel_map(grow_batch, tasks, n_jobs)
     if progress is not None:
         batches = progress(iter(batches), len(tasks))
-    trees, gains = concatenate_batches(batches)
-    return join_trees(trees, rows.categorical, gains.sum(axis=0))
+    iterator, grown = iter(batches), []
+    for first, end in zip([0, *ends], ends):
+        trees, gains = concatenate_batches(islice(iterator, end - first))
+        grown.append((trees, gains.sum(axis=0)))
+    return grown
 
 
 def scale_criterion(growing: Growing, largest_time: float) -> Growing:

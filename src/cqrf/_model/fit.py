@@ -5,6 +5,7 @@ Features become one byte per value, rows are ranked by time, units are numbered,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,16 +14,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from cqrf._forest.binning import encode, find_edges, level_edges
+from cqrf._forest.layout import concatenate_trees, join_trees, renumber_leaf_rows
 from cqrf._forest.rows import Rows
-from cqrf._forest.training import grow_forest
+from cqrf._forest.sampling import derive_tree_keys, number_trees
+from cqrf._forest.spec import NO_TREES
+from cqrf._forest.training import Progress, TreeGroup, grow_groups
 from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.sample_weight import relative_weight
-from cqrf._input.target import Target, rank_target, warn_of_negative_times
-from cqrf._input.units import number_units
+from cqrf._input.target import Target, oriented, rank_target, warn_of_negative_times
+from cqrf._input.units import Units, find_clusters, number_units
 from cqrf._model.fitted import Model
+from cqrf._model.queries import training_queries
+from cqrf._model.residual import count_direct, rank_residuals
 from cqrf._model.settings import Settings
+from cqrf._model.share import MOST_ROWS, MOST_UNITS, choose_root_share
 from cqrf._runtime.progress import show_progress
+from cqrf._working_model.fit import WorkingRows, fit_working_model, has_enough, sample_rows
+from cqrf._working_model.transform import WorkingModel
 
 
 class TrainingTable(NamedTuple):
@@ -51,34 +60,108 @@ def fit_model(
     ranked, order = rank_target(target, settings.censoring)
     warn_of_negative_times(target, settings.censoring)
     edges = find_bins(matrix if has_weight.all() else matrix[has_weight], columns, settings, n_jobs)
-    rows = Rows(
-        codes=np.take(encode(matrix, edges, n_jobs), order, axis=1),
-        categorical=columns.categorical,
-        time=ranked.time,
-        event=ranked.event,
-        weight=None if weight is None else weight[order],
-        first_at_risk=first_at_risk(ranked),
-    )
-    sampling = settings.sample(number_units(has_weight, table.groups).take(order))
-    return Model(
+    codes, units = encode(matrix, edges, n_jobs), number_units(has_weight, table.groups)
+    working = None
+    if settings.working_model is not None:
+        turned = target._replace(time=oriented(target.time, settings.censoring))
+        working = fit_working(table, codes, turned, weight, units, settings.seed)
+    model = Model(
         columns=columns,
         edges=edges,
-        forest=grow_forest(
-            rows,
-            sampling,
-            settings.growing,
-            settings.n_trees,
-            settings.seed,
-            n_jobs,
-            partial(show_progress, total=settings.n_trees) if verbose else None,
+        forest=NO_TREES,
+        rows=Rows(
+            codes=np.take(codes, order, axis=1),
+            categorical=columns.categorical,
+            time=ranked.time,
+            event=ranked.event,
+            weight=None if weight is None else weight[order],
+            first_at_risk=first_at_risk(ranked),
         ),
-        rows=rows,
         entry=ranked.entry,
         order=order,
-        sampling=sampling,
+        sampling=settings.sample(units.take(order), working is not None),
         seed=settings.seed,
         censoring=settings.censoring,
+        working=None if working is None else working.take(order),
     )
+    del codes
+    progress = partial(show_progress, total=settings.n_trees) if verbose else None
+    return grow_model(model, settings, n_jobs, progress)
+
+
+def fit_working(
+    table: TrainingTable,
+    codes: NDArray[np.uint8],
+    target: Target,
+    weight: NDArray[np.float32] | None,
+    units: Units,
+    seed: int,
+) -> WorkingModel | None:
+    """Working model with the linear predictors of all rows; None if there are too few rows.
+
+    codes : (n_features, n), bins; target : oriented to the right; weight : relative
+    """
+    has_weight = np.ones(len(target.time), dtype=bool) if weight is None else weight > 0
+    rows = np.flatnonzero(has_weight)
+    if not has_enough(len(rows), int(target.event[rows].sum())):
+        return None
+    sample = sample_rows(len(rows), seed)
+    rows = rows if sample is None else rows[sample]
+    unit = find_clusters(units.of_row)
+    fitted = fit_working_model(
+        WorkingRows(
+            matrix=table.matrix[rows],
+            codes=codes[:, rows],
+            target=target.take(rows),
+            weight=np.ones(len(rows)) if weight is None else weight[rows].astype(np.float64),
+            unit=unit[rows],
+        ),
+        [len(levels or ()) for levels in table.columns.levels],
+        seed,
+    )
+    return fitted.model._replace(linear_predictor=fitted.predict_training(codes.T, unit))
+
+
+def grow_model(
+    model: Model, settings: Settings, n_jobs: int | None, progress: Progress | None
+) -> Model:
+    """The model with its trees: direct ones, and residual ones if it has a working model."""
+    rows, sampling = model.rows, model.sampling
+    numbers = number_trees(settings.n_trees, model.working is not None)
+    keys = derive_tree_keys(sampling, model.seed, numbers)
+    if model.working is None:
+        ((trees, gains),) = grow_groups(
+            [TreeGroup(rows, sampling, keys)], settings.growing, n_jobs, progress
+        )
+        return replace(model, forest=join_trees(trees, rows.categorical, gains))
+    ranked, order = rank_residuals(Target(rows.time, rows.event, model.entry), model.working)
+    residual_rows = rows._replace(
+        codes=np.take(rows.codes, order, axis=1),
+        time=ranked.time,
+        event=ranked.event,
+        weight=None if rows.weight is None else rows.weight[order],
+        first_at_risk=first_at_risk(ranked),
+    )
+    n_direct = count_direct(settings.n_trees)
+    residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
+    groups = [
+        TreeGroup(rows, sampling, keys.take(slice(0, n_direct))),
+        TreeGroup(residual_rows, residual_sampling, keys.take(slice(n_direct, None))),
+    ]
+    (direct, gains), (residual, _) = grow_groups(groups, settings.growing, n_jobs, progress)
+    trees = concatenate_trees([direct, renumber_leaf_rows(residual, order)])
+    return add_root_share(replace(model, forest=join_trees(trees, rows.categorical, gains)))
+
+
+def add_root_share(model: Model) -> Model:
+    """The model with the share of the root that its rows choose out of bag."""
+    if model.working is None or model.sampling.n_units > MOST_UNITS:
+        return model
+    weighted = np.flatnonzero(model.training_weight > 0)
+    chosen = weighted[np.unique(np.linspace(0, len(weighted) - 1, MOST_ROWS).astype(np.intp))]
+    queries = training_queries(model).take(chosen)
+    share = choose_root_share(model, queries, model.ranks[chosen])
+    return replace(model, working=model.working._replace(root_share=share))
 
 
 def find_bins(

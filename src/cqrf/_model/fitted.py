@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.rows import Rows
+from cqrf._forest.sampling import number_trees
 from cqrf._forest.spec import Forest, Sampling
 from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import Target, oriented
+from cqrf._model.residual import ResidualTrees, read_residual_trees
 from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
 from cqrf.metrics.metric import choose_levels
 
@@ -46,6 +49,8 @@ class Model:
         How trees draw rows: it tells which rows are out of bag.
     seed : int
     censoring : {"right", "left"}
+    working : WorkingModel or None
+        The working model; with it the trees from ``residual_trees.n_direct`` on are residual.
     """
 
     columns: Columns
@@ -57,6 +62,26 @@ class Model:
     sampling: Sampling
     seed: int
     censoring: str
+    working: WorkingModel | None = None
+
+    @cached_property
+    def residual_trees(self) -> ResidualTrees | None:
+        """Which trees are residual, and their rows on the residual scale."""
+        if self.working is None:
+            return None
+        return read_residual_trees(self.forest, self.rows, self.entry, self.working)
+
+    @property
+    def tree_numbers(self) -> NDArray[np.int64]:
+        """Number of each tree: decides which rows it has drawn."""
+        return number_trees(len(self.forest.roots), self.working is not None)
+
+    @cached_property
+    def used_features(self) -> NDArray[np.intp]:
+        """Features that predictions depend on, ascending."""
+        if self.working is None:
+            return self.forest.split_features
+        return np.union1d(self.forest.split_features, self.working.features)
 
     @property
     def ranked_target(self) -> RankedTarget:

@@ -23,12 +23,13 @@ from cqrf._forest.traversal import Leaves, find_leaves
 from cqrf._forest.weights import Weights, chunk_queries, forest_weights
 from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
+from cqrf._model.kinds import TreeKinds, split_kinds
 from cqrf._model.queries import Queries
 from cqrf._runtime.arguments import is_number, read_choice, read_floats
 from cqrf._runtime.threads import thread_map
-from cqrf._survival.curves import step_curves
+from cqrf._survival.curves import Steps, as_curves, compute_steps, step_curves
 from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
-from cqrf._survival.quantiles import QuantileSolver, Solution, remaining_quantiles
+from cqrf._survival.quantiles import QuantileSolver, Solution, curve_quantiles
 from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN, StepCurves
 
 Part = TypeVar("Part")
@@ -44,21 +45,43 @@ class Chunk:
     model: Model
     rows: slice
     """Which of all queries these are: for readers with an argument per query."""
+    queries: Queries
     leaves: Leaves
-    weights: Weights
-    given: NDArray[np.float64] | None = None
-    """Times that the queries have already survived."""
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return len(self.weights.offsets) - 1
+        return len(self.leaves.sizes)
+
+    @property
+    def given(self) -> NDArray[np.float64] | None:
+        """Times that the queries have already survived."""
+        return self.queries.given
+
+    @cached_property
+    def weights(self) -> Weights:
+        """Weights of the training rows, by rank, from all trees."""
+        model = self.model
+        return forest_weights(
+            self.leaves, model.forest.leaf_rows, len(model.order), model.rows.weight
+        )
+
+    @cached_property
+    def by_kind(self) -> TreeKinds | None:
+        """Leaves and weights of direct and of residual trees; None without a working model."""
+        return split_kinds(self.model, self.queries, self.leaves)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Steps of the survival curves of T, on times oriented to the right."""
+        if self.by_kind is None:
+            return compute_steps(self.weights, self.model.ranked_target)
+        return self.by_kind.mix()
 
     @cached_property
     def survival(self) -> StepCurves:
         """Survival curves of T; of the remaining time, if some time was survived."""
-        model = self.model
-        curves = step_curves(self.weights, model.ranked_target, censoring=model.censoring)
+        curves = as_curves(self.steps, self.model.censoring)
         return curves if self.given is None else curves.given(self.given)
 
     @cached_property
@@ -99,8 +122,7 @@ def read_weights(
     def read(rows: slice) -> list[Any]:
         asked = queries.take(rows)
         leaves = find_leaves(model.forest, asked.codes, asked.in_bag)
-        weights = forest_weights(leaves, model.forest.leaf_rows, n_train, model.rows.weight)
-        chunk = Chunk(model, rows, leaves, weights, asked.given)
+        chunk = Chunk(model, rows, asked, leaves)
         return [reader.read(chunk) for reader in readers]
 
     chunks = chunk_queries(model.forest, queries.codes, n_train, queries.in_bag, n_jobs)
@@ -134,7 +156,10 @@ class Quantiles(Reader[Solution, Solution]):
     def read(self, chunk: Chunk) -> Solution:
         """Quantiles of shape (n_queries, n_levels), and the last neighbours."""
         if chunk.given is not None:
-            return remaining_quantiles(chunk.survival, self.levels)
+            return curve_quantiles(chunk.survival, self.levels)
+        if chunk.by_kind is not None:
+            self.solver.check_reads_curves()
+            return chunk.by_kind.quantiles(self.levels)
         return self.solver.solve(chunk.weights, chunk.model.ranked_target, self.levels)
 
     def join(self, parts: list[Solution]) -> Solution:
@@ -153,8 +178,9 @@ class MaxLevel(ArrayReader):
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Levels of shape (n_queries,)."""
-        if chunk.given is not None:
-            return 1.0 - chunk.survival.each(np.full(chunk.n_queries, np.inf))
+        if chunk.given is not None or chunk.by_kind is not None:
+            curves, censoring = chunk.survival, chunk.model.censoring
+            return 1.0 - curves.each(np.full(chunk.n_queries, oriented(np.inf, censoring)))
         return self.solver.max_level(chunk.weights, chunk.model.ranked_target)
 
 
@@ -275,7 +301,7 @@ class QuantileIntervals(ArrayReader):
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Ends of shape (n_queries, n_levels, 2)."""
         censoring, levels = chunk.model.censoring, self.levels
-        values = self.solver.solve(chunk.weights, chunk.model.ranked_target, levels).fill("clip")
+        values = Quantiles(self.solver, levels).read(chunk).fill("clip")
         # S may cross the level in one large step: its error before the step counts as well.
         before = np.nextafter(values, oriented(-np.inf, censoring))
         errors = survival_errors(chunk, np.hstack([values, before]))
@@ -312,10 +338,13 @@ def survival_errors(chunk: Chunk, times: NDArray[np.float64]) -> NDArray[np.floa
     model = chunk.model
     at = np.ascontiguousarray(oriented(times, model.censoring))
     bag_size = model.sampling.bag_size
+    n_bags = len(model.forest.roots) // bag_size
+    if chunk.by_kind is not None:
+        return standard_errors(chunk.by_kind.bag_variances(at, bag_size // 2), n_bags)
     variances = bag_variances(
         chunk.leaves, model.forest.leaf_rows, chunk.weights, model.ranked_target, at, bag_size
     )
-    return standard_errors(variances, len(model.forest.roots) // bag_size)
+    return standard_errors(variances, n_bags)
 
 
 def check_errors(model: Model) -> None:

@@ -18,23 +18,35 @@ class Queries(NamedTuple):
     """Rows that predictions are asked for."""
 
     codes: NDArray[np.uint8]
-    """Shape (n, n_features); 0 for features that the forest does not split on."""
+    """Shape (n, n_features); 0 for features that predictions do not depend on."""
     in_bag: NDArray[np.uint8] | None = None
     """Bits of shape (n, n_trees / 8): trees to leave out for each row."""
     given: NDArray[np.float64] | None = None
     """Times that the rows have already survived, shape (n,): all is about the time that remains."""
+    linear_predictor: NDArray[np.float64] | None = None
+    """Of the working model, shape (n,). None: as the codes give it, or there is no such model."""
 
     def take(self, rows: Any) -> Queries:
         """Some of the queries, by a slice or an array of row numbers."""
-        in_bag = None if self.in_bag is None else self.in_bag[rows]
-        return Queries(self.codes[rows], in_bag, None if self.given is None else self.given[rows])
+        codes, *others = self
+        return Queries(codes[rows], *(None if each is None else each[rows] for each in others))
+
+    def replace_codes(self, model: Model, feature: int, codes: NDArray[np.uint8]) -> Queries:
+        """The same queries with other codes of a feature."""
+        changed = self.codes.copy()
+        changed[:, feature] = codes
+        linear_predictor = self.linear_predictor
+        if linear_predictor is not None and model.working is not None:
+            scores = model.working.scores[feature]
+            linear_predictor = linear_predictor + scores[codes] - scores[self.codes[:, feature]]
+        return self._replace(codes=changed, linear_predictor=linear_predictor)
 
 
 def encode_queries(
     model: Model, matrix: NDArray[Any], n_jobs: int | None = None, given: Any = None
 ) -> Queries:
-    """Queries from the rows of a matrix; only features that the forest splits on are encoded."""
-    codes = encode(matrix, model.edges, n_jobs, model.forest.split_features)
+    """Queries from the rows of a matrix; only features that predictions depend on are encoded."""
+    codes = encode(matrix, model.edges, n_jobs, model.used_features)
     survived = None if given is None else read_given(model, given, len(matrix))
     return Queries(np.ascontiguousarray(codes.T), given=survived)
 
@@ -69,10 +81,12 @@ def training_queries(model: Model) -> Queries:
             "a forest grown on Dask keeps no features of its training rows, so there are no "
             "out-of-bag predictions: use rows held out, with predict and score."
         )
-    drawn = in_bag_bits(model.sampling, len(model.forest.roots), model.seed)
+    drawn = in_bag_bits(model.sampling, model.tree_numbers, model.seed)
     unit = find_clusters(model.sampling.unit_of_row[model.ranks])
     drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
-    return Queries(training_codes(model), drawn)
+    working = model.working
+    linear_predictor = None if working is None else working.linear_predictor[model.ranks]
+    return Queries(training_codes(model), drawn, linear_predictor=linear_predictor)
 
 
 def has_tree(model: Model, queries: Queries) -> NDArray[np.bool_]:

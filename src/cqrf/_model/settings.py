@@ -30,6 +30,8 @@ from cqrf._runtime.arguments import (
 )
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver
 
+WORKING_MODELS = ("auto", "cox")
+DEFAULT_CRITERION = "censored_quantile"
 PREDICTIONS = ("median", "mean", "risk")
 UNLIMITED = np.iinfo(np.int32).max
 # Rows per tree for max_samples="auto": max(n / 2, min(800, 0.8 n)) if n >= 50, else n / 2. An
@@ -51,6 +53,7 @@ class Settings(NamedTuple):
     bootstrap: bool
     honest: bool
     bag_size: int
+    working_model: str | None
     seed: int
 
     @property
@@ -58,15 +61,19 @@ class Settings(NamedTuple):
         """Side on which times are censored: ``"right"`` or ``"left"``."""
         return self.solver.censoring
 
-    def sample(self, units: Units) -> Sampling:
-        """How each tree draws from these units."""
+    def sample(self, units: Units, with_residual_trees: bool = False) -> Sampling:
+        """How each tree draws from these units.
+
+        With residual trees, a bag holds ``bag_size`` trees of either kind.
+        """
+        in_bags = self.bag_size > 1
         return Sampling(
             units.of_row,
             units.n_units,
             self.sample_size(units.n_units, units.noun),
             self.bootstrap,
             self.honest,
-            self.bag_size,
+            self.bag_size * (2 if in_bags and with_residual_trees else 1),
         )
 
     def sample_size(self, n_units: int, noun: str = "rows") -> int:
@@ -80,17 +87,37 @@ def read_settings(estimator: Any, n_features: int, seed: int) -> Settings:
     ``seed`` is an argument because :func:`draw_seed` changes a generator's state.
     """
     _check_prediction(estimator)
+    solver = read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES))
+    n_trees = read_count("n_estimators", estimator.n_estimators, 1)
     return Settings(
         growing=read_growing(estimator, n_features),
-        solver=read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES)),
-        n_trees=read_count("n_estimators", estimator.n_estimators, 1),
+        solver=solver,
+        n_trees=n_trees,
         max_bins=read_bins(estimator.max_bins),
         max_samples=estimator.max_samples,
         bootstrap=read_flag("bootstrap", estimator.bootstrap),
         honest=read_flag("honest", estimator.honest),
         bag_size=read_count("bag_size", estimator.bag_size, 1),
+        working_model=read_working_model(estimator, solver) if n_trees > 1 else None,
         seed=seed,
     )
+
+
+def read_working_model(estimator: Any, solver: QuantileSolver) -> str | None:
+    """The working model, ``"cox"`` or None.
+
+    ``"auto"``: Cox for the default criterion, unless quantiles are to be solved for in another way
+    than where the survival curve crosses 1 - tau. Other criteria are those of published forests.
+    """
+    working_model = estimator.working_model
+    if working_model is None:
+        return None
+    read_choice("working_model", working_model, WORKING_MODELS)
+    if working_model == "auto":
+        is_default = estimator.criterion == DEFAULT_CRITERION
+        return "cox" if is_default and solver.reads_curves else None
+    solver.check_reads_curves()
+    return str(working_model)
 
 
 def _check_prediction(estimator: Any) -> None:

@@ -70,6 +70,11 @@ def step_curves(
     censoring: str = "right",
 ) -> StepCurves:
     """Survival of T, or of C, for each row of weights."""
+    return as_curves(compute_steps(weights, target, of_censoring), censoring)
+
+
+def compute_steps(weights: Weights, target: RankedTarget, of_censoring: bool = False) -> Steps:
+    """Steps of the survival of T, or of C, for each row of weights."""
     n_queries = len(weights.offsets) - 1
     longest = np.diff(weights.offsets).max(initial=0)
     work = CurveWork._make(np.empty((3, longest + 1)))
@@ -77,13 +82,19 @@ def step_curves(
     steps = Steps(np.zeros(n_queries + 1, np.int64), times, values, np.empty(n_queries))
     # Curves need no sample weights: without them there is one compiled kernel less.
     n = _write_steps(weights, target._replace(weight=None), of_censoring, work, steps)
-    times, values = times[:n].copy(), values[:n].copy()
+    return steps._replace(times=times[:n].copy(), values=values[:n].copy())
+
+
+def as_curves(steps: Steps, censoring: str) -> StepCurves:
+    """Curves of times as the user knows them, from steps of times oriented to the right."""
+    n_queries, n = len(steps.end), len(steps.times)
     everywhere = np.full(n_queries, np.inf)
     if censoring == "right":
-        return StepCurves(steps.offsets, times, values, np.ones(n_queries), -everywhere, steps.end)
+        initial = np.ones(n_queries)
+        return StepCurves(steps.offsets, steps.times, steps.values, initial, -everywhere, steps.end)
     mirrored = Steps(steps.offsets, np.empty(n), np.empty(n), -steps.end)
     initial = np.empty(n_queries)
-    _mirror(Steps(steps.offsets, times, values, steps.end), mirrored, initial)
+    _mirror(steps, mirrored, initial)
     return StepCurves(
         steps.offsets, mirrored.times, mirrored.values, initial, mirrored.end, everywhere
     )

@@ -30,7 +30,7 @@ from scipy.special import erfc, ndtri
 from cqrf._forest.traversal import Leaves
 from cqrf._forest.weights import Weights
 from cqrf._runtime.arguments import read_fraction
-from cqrf._runtime.compiling import allocating_kernel, kernel
+from cqrf._runtime.compiling import allocating_kernel, called, kernel
 from cqrf._survival.curves import RankedTarget
 
 MAX_BLOCK = 32  # times that are handled at once, as vectors; more would not stay in the cache
@@ -43,6 +43,32 @@ class BagVariances(NamedTuple):
     within: NDArray[np.float64]
 
 
+class BagMoves(NamedTuple):
+    """Mean of psi in each bag, (n_queries, n_times, n_bags), and the variance of its noise."""
+
+    means: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+
+def bag_moves(
+    leaves: Leaves,
+    leaf_rows: NDArray[np.int32],
+    weights: Weights,
+    target: RankedTarget,
+    at: NDArray[np.float64],
+    bag_size: int,
+) -> BagMoves:
+    """How each bag moves S at times of shape (n_queries, n_times).
+
+    A query without weights does not move.
+    """
+    n_queries, n_times = at.shape
+    n_bags = leaves.sizes.shape[1] // bag_size
+    means = np.empty((n_bags, n_queries, n_times + MAX_BLOCK))
+    _, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means)
+    return BagMoves(np.moveaxis(means[:, :, :n_times], 0, 2), within)
+
+
 def bag_variances(
     leaves: Leaves,
     leaf_rows: NDArray[np.int32],
@@ -52,7 +78,7 @@ def bag_variances(
     bag_size: int,
 ) -> BagVariances:
     """Variances of S at times of shape (n_queries, n_times), oriented to the right."""
-    between, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size)
+    between, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, None)
     return BagVariances(between, within)
 
 
@@ -204,12 +230,21 @@ def add_bag(moves, mean, n_bags, between, within):
             within[j] += distance * distance / (n_bags * bag_size * (bag_size - 1))
 
 
+@called
+def keep_means(means, bag, q, first, mean):
+    """Copy the mean of a bag for some times, from the ``first`` on, unless ``means`` is None."""
+    if means is not None:
+        for j in range(mean.shape[0]):
+            means[bag, q, first + j] = mean[j]
+
+
 @allocating_kernel
-def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size):
+def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means):
     """Variance of the bags' means, and of their noise, for each query and time.
 
     leaves : Leaves of (n_queries, n_trees); leaf_rows : int32; weights : Weights of n_queries rows
     target : RankedTarget; at : (n_queries, n_times) float64; bag_size : int
+    means : (n_bags, n_queries, n_times or more) float64, written; None: not kept
 
     Times are taken in blocks, so that loops over them become vector instructions. Blocks do not
     change the order in which the terms of one time are added.
@@ -235,6 +270,7 @@ def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size):
                     rows = leaf_rows[start : start + size]
                     mean_over_leaf(rows, target.weight, influence, moves[b])
                 add_bag(moves, mean, n_bags, between[q, block], within[q, block])
+                keep_means(means, bag, q, block * width, mean)
     n_columns = n_blocks * width
     return (
         between.reshape(n_queries, n_columns)[:, :n_times].copy(),

@@ -155,13 +155,18 @@ class Solution(NamedTuple):
         return self.values
 
 
-def remaining_quantiles(curves: StepCurves, levels: NDArray[np.float64]) -> Solution:
-    """Quantiles of the remaining time, from its survival curves."""
+def curve_quantiles(
+    curves: StepCurves, levels: NDArray[np.float64], censoring: str = "right"
+) -> Solution:
+    """Quantiles read off survival curves of times that are oriented to the right."""
+    taus = levels if censoring == "right" else 1.0 - levels
     values = np.empty((len(curves), len(levels)))
-    for k, level in enumerate(levels):
-        values[:, k] = curves.first_at_most(1.0 - level + TOLERANCE)
-    values[np.isneginf(curves.end)] = np.nan
-    return Solution(values, curves.end)
+    for k, tau in enumerate(taus):
+        values[:, k] = curves.first_at_most(1.0 - tau + TOLERANCE)
+    is_known = ~np.isneginf(curves.end)
+    values[~is_known] = np.nan
+    last = np.where(is_known, curves.end, np.nan)
+    return Solution(oriented(values, censoring), oriented(last, censoring))
 
 
 class QuantileSolver:
@@ -186,6 +191,20 @@ class QuantileSolver:
         """Raise if there cannot be as many neighbours among so many rows."""
         if self.n_neighbors is not None:
             count_neighbors(self.n_neighbors, n_train, n_train)
+
+    @property
+    def reads_curves(self) -> bool:
+        """Whether the solution is where the survival curve crosses 1 - tau."""
+        return self.method == BERAN and self.rule == "root"
+
+    def check_reads_curves(self) -> None:
+        """Raise unless the solution is where the survival curve crosses 1 - tau."""
+        if not self.reads_curves:
+            raise ValueError(
+                "a forest with a working model reads quantiles off its survival curves: "
+                'censoring_survival must be "beran" and solver "root", or fit with '
+                "working_model=None."
+            )
 
     def solve(
         self, weights: Weights, target: RankedTarget, levels: NDArray[np.float64]

@@ -295,8 +295,8 @@ def permuted_loss(
     changed = np.flatnonzero(is_other & (scored.weight > 0))
     if len(changed) == 0:
         return scored.loss
-    queries = scored.queries.take(scored.rows[changed])
-    queries.codes[:, column] = codes[changed]
+    unchanged = scored.queries.take(scored.rows[changed])
+    queries = unchanged.replace_codes(forest.model_, column, codes[changed])
     predicted = scored.predicted.copy()
     predicted[changed] = predict_quantiles(forest, queries)
     levels = np.array(forest.model_.score_levels)

@@ -1,0 +1,96 @@
+"""Residual trees: half of the trees of a forest with a working model.
+
+Direct trees are grown on times, residual trees on times mapped to the residual scale by the working
+model (``_working_model/transform.py``). On that scale rows have another order. The leaves of all
+trees hold ranks by time, so that the forest, its file and its weights know nothing of residuals;
+this module maps them to *residual ranks* where a curve of residuals is read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.rows import Rows
+from cqrf._forest.spec import LEAF, Forest
+from cqrf._forest.traversal import Leaves
+from cqrf._input.risk_sets import first_at_risk
+from cqrf._input.target import Target, rank_target
+from cqrf._survival.curves import RankedTarget, Steps, compute_steps
+from cqrf._survival.mixture import thin_root
+from cqrf._working_model.transform import WorkingModel
+from cqrf.metrics.ipcw import marginal_weights
+
+
+class ResidualTrees(NamedTuple):
+    """What curves of residuals are read from."""
+
+    n_direct: int
+    """Number of direct trees; the trees behind them are residual."""
+    target: RankedTarget
+    """Training rows by residual rank."""
+    leaf_rows: NDArray[np.int32]
+    """Residual ranks in the leaves of residual trees."""
+    first_leaf_row: int
+    """Where these begin among the leaf rows of the forest."""
+    direct_hazard: NDArray[np.float64]
+    """Cumulative baseline hazard at the times of the training rows, by rank."""
+    root: Steps
+    """Survival curve of all residuals together."""
+
+    def split(self, leaves: Leaves) -> tuple[Leaves, Leaves]:
+        """Leaves of queries in direct and in residual trees; the latter index ``leaf_rows``."""
+        starts, sizes = leaves
+        n = self.n_direct
+        shifted = np.maximum(starts[:, n:] - self.first_leaf_row, 0)  # 0 for trees left out
+        return Leaves(starts[:, :n], sizes[:, :n]), Leaves(shifted, sizes[:, n:])
+
+
+def count_direct(n_trees: int) -> int:
+    """Number of direct trees of a forest with residual trees."""
+    return (n_trees + 1) // 2
+
+
+def rank_residuals(target: Target, working: WorkingModel) -> tuple[Target, NDArray[np.int32]]:
+    """Residuals of a target in time order, ranked, and the time rank of each residual rank.
+
+    A row stays at risk for some time: where the baseline hazard is flat, its entry is moved to
+    just before its end.
+    """
+    linear_predictor = working.linear_predictor
+    residual = working.residuals(target.time, linear_predictor)
+    entry = target.entry
+    if entry is not None:
+        mapped = working.residuals(np.maximum(entry, working.knots[0]), linear_predictor)
+        mapped = np.minimum(mapped, np.nextafter(residual, -np.inf))
+        entry = np.where(entry < working.knots[0], -np.inf, mapped)
+    return rank_target(Target(residual, target.event, entry), "right")
+
+
+def read_residual_trees(
+    forest: Forest, rows: Rows, entry: NDArray[np.float64] | None, working: WorkingModel
+) -> ResidualTrees:
+    """The residual trees of a forest, with the training rows by rank."""
+    ranked, order = rank_residuals(Target(rows.time, rows.event, entry), working)
+    residual_rank = np.empty(len(order), np.int32)
+    residual_rank[order] = np.arange(len(order), dtype=np.int32)
+    weight = None if rows.weight is None else rows.weight[order]
+    target = RankedTarget(ranked.time, ranked.event, first_at_risk(ranked), weight)
+    n_direct = count_direct(len(forest.roots))
+    first = _first_leaf_row(forest, n_direct)
+    return ResidualTrees(
+        n_direct=n_direct,
+        target=target,
+        leaf_rows=residual_rank[forest.leaf_rows[first:]],
+        first_leaf_row=first,
+        direct_hazard=working.residuals(rows.time, np.zeros(())),
+        root=thin_root(compute_steps(marginal_weights(weight, len(order)), target)),
+    )
+
+
+def _first_leaf_row(forest: Forest, tree: int) -> int:
+    """Where the rows of the first leaf of a tree begin."""
+    n_leaves = np.count_nonzero(forest.feature[: forest.roots[tree]] == LEAF)
+    return int(forest.leaf_offsets[n_leaves])

@@ -1,0 +1,126 @@
+"""The share of the root: how much of a prediction is the working model's own curve.
+
+The root is the survival curve of all residuals together: with it the working model alone predicts.
+On many tables it is better than any forest; where the model is wrong it ruins the forest's curves.
+Its share a is therefore chosen by the integrated Brier score of the training rows out of bag,
+
+    mixture = (1 - a) forest + a root,   score(a) = A a^2 - 2 b a + constant,
+
+with inverse-probability-of-censoring weights. Relative to the score of the forest alone,
+
+    a = (b - MARGIN) / A,  cut to [0, MOST_SHARE]:
+
+the root takes part only if the score gains clearly.
+
+Out of bag a row has few trees, so that its curve is noisier than the forest's. The noise of the
+forest's square is left out: products are taken between two halves of the trees.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.traversal import Leaves, find_leaves
+from cqrf._forest.weights import forest_weights
+from cqrf._input.target import Target
+from cqrf._model.fitted import Model
+from cqrf._model.queries import Queries
+from cqrf._model.residual import ResidualTrees
+from cqrf._survival.curves import as_curves, compute_steps
+from cqrf._survival.mixture import Scale, make_scale, map_steps, repeat_steps
+from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
+from cqrf.metrics.survival import default_times
+
+MARGIN = 0.0075
+MOST_SHARE = 0.5
+# The score is computed from so many rows at most, and from more units than these not at all: which
+# trees have drawn a row would take too long to find, and a large forest needs no help.
+MOST_ROWS, MOST_UNITS = 1000, 100_000
+FEWEST_ROWS = 20
+
+Floats = NDArray[np.float64]
+
+
+def choose_root_share(model: Model, queries: Queries, rank: NDArray[np.intp]) -> float:
+    """Share of the root, from training rows out of bag and their ranks."""
+    working, residual = model.working, model.residual_trees
+    assert working is not None
+    assert residual is not None
+    assert queries.linear_predictor is not None
+    kinds = residual.split(find_leaves(model.forest, queries.codes, queries.in_bag))
+    has_trees = np.all([_has_trees(half) for kind in kinds for half in _halves(kind)], axis=0)
+    if has_trees.sum() < FEWEST_ROWS:
+        return 0.0
+    leaves = tuple(Leaves(kind.starts[has_trees], kind.sizes[has_trees]) for kind in kinds)
+    rank, linear_predictor = rank[has_trees], queries.linear_predictor[has_trees]
+    rows = model.rows
+    every = Target(rows.time, rows.event)
+    scored = read_evaluation_rows(
+        every,
+        every.take(rank),
+        train_weight=rows.weight,
+        sample_weight=None if rows.weight is None else rows.weight[rank],
+    )
+    times = default_times(scored)
+    times = times[times < scored.horizon]
+    if len(times) < 2:
+        return 0.0
+    scale = make_scale(working, float(rows.time[-1]), linear_predictor)
+    halves = _forest_halves(model, residual, leaves, scale, times)
+    root = as_curves(map_steps(repeat_steps(residual.root, len(rank)), scale), "right")
+    return best_share(scored, halves, root(times, "extend"), times)
+
+
+def best_share(
+    scored: EvaluationRows, halves: tuple[Floats, Floats], root: Floats, times: Floats
+) -> float:
+    """The share that minimises the score, from survival probabilities of (n, n_times) each."""
+    is_past = scored.time[:, np.newaxis] <= times
+    weight = ~is_past / scored.censoring_survival_at(times)
+    had_event = is_past & scored.event[:, np.newaxis]
+    weight += had_event / scored.censoring_survival_before(scored.time)[:, np.newaxis]
+    weight *= scored.sample_weight[:, np.newaxis]
+    first, second = (half - ~is_past for half in halves)  # errors: probability less outcome
+    forest = (first + second) / 2
+    towards_root = root - ~is_past - forest
+    # The square of the forest's error without the noise of its trees; the same noise is in A and,
+    # with the opposite sign, in b.
+    noise = np.sum(weight * (forest**2 - first * second))
+    score = np.sum(weight * forest**2) - noise
+    curvature = np.sum(weight * towards_root**2) - noise
+    slope = -np.sum(weight * forest * towards_root) - noise
+    if score <= 0 or curvature <= 0:
+        return 0.0
+    share = (slope / score - MARGIN) / (curvature / score)
+    return float(np.clip(share, 0.0, MOST_SHARE))
+
+
+def _halves(leaves: Leaves) -> tuple[Leaves, Leaves]:
+    """Every other tree."""
+    even, odd = (Leaves(leaves.starts[:, k::2], leaves.sizes[:, k::2]) for k in (0, 1))
+    return even, odd
+
+
+def _has_trees(leaves: Leaves) -> NDArray[np.bool_]:
+    return np.asarray((leaves.sizes > 0).any(axis=1))
+
+
+def _forest_halves(
+    model: Model,
+    residual: ResidualTrees,
+    leaves: tuple[Leaves, ...],
+    scale: Scale,
+    times: Floats,
+) -> tuple[Floats, Floats]:
+    """Survival probabilities of the mixture without the root, from each half of the trees."""
+    n_train, direct = len(model.order), model.ranked_target
+    halves = []
+    for of_direct, of_residual in zip(*map(_halves, leaves), strict=True):
+        weights = forest_weights(of_direct, model.forest.leaf_rows, n_train, direct.weight)
+        on_times = as_curves(compute_steps(weights, direct), "right")
+        weights = forest_weights(of_residual, residual.leaf_rows, n_train, residual.target.weight)
+        steps = map_steps(compute_steps(weights, residual.target), scale)
+        on_residuals = as_curves(steps, "right")
+        halves.append((on_times(times, "extend") + on_residuals(times, "extend")) / 2)
+    return halves[0], halves[1]

@@ -1,0 +1,232 @@
+"""Quantiles of the mixture of curves, without the curves.
+
+The rows of all components are compared on the scale of the baseline hazard h = H0(t): a row of a
+direct tree is at H0 of its time, a residual u at u exp(-l(x)). There the survival of the mixture is
+a sum of three steps, and the first h at which it is at most 1 - tau is found by bisection over the
+direct rows, then among the residuals between two of them.
+
+Rows must not enter late: S is then the weight at risk over G, which changes only at censorings.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._forest.weights import Weights
+from cqrf._input.risk_sets import TOLERANCE
+from cqrf._input.target import oriented
+from cqrf._runtime.compiling import called, kernel
+from cqrf._survival.curves import RankedTarget, Steps
+from cqrf._survival.mixture import Scale, share_out
+from cqrf._survival.quantiles import Solution
+from cqrf._working_model.transform import find_time
+
+
+class HazardRows(NamedTuple):
+    """Training rows of direct or residual trees, by rank.
+
+    Attributes
+    ----------
+    hazard : (n_train,) float64, ascending
+        H0 of the times, or residuals.
+    event : (n_train,) bool
+    """
+
+    hazard: NDArray[np.float64]
+    event: NDArray[np.bool_]
+
+
+class Component(NamedTuple):
+    """Rows of one query in one component, ascending; S after the first m of them, by m."""
+
+    hazard: NDArray[np.float64]
+    survival: NDArray[np.float64]
+
+
+class Mixture(NamedTuple):
+    """What the components of all queries have in common."""
+
+    direct: HazardRows
+    residual: HazardRows
+    root: Component
+    """On the residual scale; without rows if it has no share."""
+    shares: NDArray[np.float64]
+    time: NDArray[np.float64]
+    """By rank, of direct trees."""
+
+
+def make_mixture(
+    targets: tuple[RankedTarget, RankedTarget],
+    direct_hazard: NDArray[np.float64],
+    root: Steps,
+    shares: tuple[float, float, float],
+) -> Mixture:
+    """The mixture of direct and residual trees and the root, with these shares."""
+    on_times, on_residuals = targets
+    n_root = len(root.times) if shares[2] > 0 else 0
+    return Mixture(
+        direct=HazardRows(direct_hazard, on_times.event),
+        residual=HazardRows(on_residuals.time, on_residuals.event),
+        root=Component(root.times[:n_root], np.concatenate([[1.0], root.values[:n_root]])),
+        shares=np.array(shares),
+        time=on_times.time,
+    )
+
+
+def mixture_quantiles(
+    weights: tuple[Weights, Weights],
+    mixture: Mixture,
+    scale: Scale,
+    levels: NDArray[np.float64],
+    censoring: str,
+) -> Solution:
+    """Quantiles of each query; ``weights`` are those of direct and of residual trees."""
+    taus = levels if censoring == "right" else 1.0 - levels
+    order = np.argsort(taus, kind="stable")
+    n_queries = len(scale.factor)
+    lengths = [np.diff(each.offsets).max(initial=0) + 1 for each in weights]
+    work = tuple(Component(*np.empty((2, length))) for length in lengths)
+    values, last = np.empty((n_queries, len(taus))), np.empty(n_queries)
+    solved = np.empty_like(values)
+    _solve(weights, mixture, scale, 1.0 - taus[order] + TOLERANCE, work, solved, last)
+    values[:, order] = oriented(solved, censoring)
+    return Solution(values, oriented(last, censoring))
+
+
+@called
+def write_component(weights, q, rows, factor, component):
+    """Write the rows of a query; return how many there are, and up to which hazard S is known.
+
+    weights : Weights; rows : HazardRows; component : Component, written
+    """
+    start, end = weights.offsets[q], weights.offsets[q + 1]
+    ranks, values = weights.ranks[start:end], weights.values[start:end]
+    hazard, survival = component.hazard, component.survival
+    n, remaining = end - start, 0.0
+    for i in range(n - 1, -1, -1):
+        survival[i + 1] = remaining
+        remaining += values[i]
+        hazard[i] = rows.hazard[ranks[i]] * factor
+    per_g, at_risk = 1.0 / max(remaining, TOLERANCE), remaining
+    survival[0] = 1.0
+    for i in range(n):
+        after = survival[i + 1]
+        if rows.event[ranks[i]]:
+            survival[i + 1] = after * per_g
+        else:
+            survival[i + 1] = survival[i]
+            if after > 0.0:
+                per_g *= at_risk / after
+        at_risk = after
+    return n, (hazard[n - 1] if n > 0 and survival[n] > TOLERANCE else np.inf)
+
+
+@called
+def count_up_to(hazard, n, h, factor):
+    """Number of the first n rows whose hazard times a factor is at most h."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) >> 1
+        if hazard[middle] * factor <= h:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@called
+def first_direct(components, n_rows, root, factor, shares, bound):
+    """First direct row at which the survival of the mixture is at most a bound."""
+    direct, residual = components
+    low, high = 0, n_rows[0]
+    while low < high:
+        middle = (low + high) >> 1
+        h = direct.hazard[middle]
+        value = shares[0] * direct.survival[middle + 1]
+        value += shares[1] * residual.survival[count_up_to(residual.hazard, n_rows[1], h, 1.0)]
+        if shares[2] > 0.0:
+            n_root = root.hazard.shape[0]
+            value += shares[2] * root.survival[count_up_to(root.hazard, n_root, h, factor)]
+        if value <= bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@called
+def first_between(components, n_rows, root, factor, shares, bound, n_direct):
+    """Hazard of the first residual after ``n_direct`` direct rows that meets the bound.
+
+    Infinity if none comes before the next direct row.
+    """
+    direct, residual = components
+    before = direct.hazard[n_direct - 1] if n_direct > 0 else -np.inf
+    behind = direct.hazard[n_direct] if n_direct < n_rows[0] else np.inf
+    n_root = root.hazard.shape[0]
+    j = count_up_to(residual.hazard, n_rows[1], before, 1.0)
+    k = count_up_to(root.hazard, n_root, before, factor)
+    of_direct = shares[0] * direct.survival[n_direct]
+    while True:
+        next_residual = residual.hazard[j] if j < n_rows[1] else np.inf
+        next_root = root.hazard[k] * factor if k < n_root else np.inf
+        h = min(next_residual, next_root)
+        if h >= behind:
+            return np.inf
+        j += next_residual == h
+        k += next_root == h
+        value = of_direct + shares[1] * residual.survival[j] + shares[2] * root.survival[k]
+        if value <= bound:
+            return h
+
+
+@called
+def find_last(ends, scale, last_direct, last_residual):
+    """Last time at which the mixture is known, infinity if it falls to 0.
+
+    ``ends`` are hazards up to which the two kinds of trees are known, the others the time and the
+    hazard of their last rows. Residuals beyond the known baseline hazard have no time.
+    """
+    last = last_direct if ends[0] < np.inf else np.inf
+    if last_residual >= scale.hazards[scale.hazards.shape[0] - 1]:
+        return min(last, scale.last_time)
+    if ends[1] < np.inf:
+        return min(last, find_time(ends[1], scale.knots, scale.hazards, 0)[0])
+    return last
+
+
+@kernel
+def _solve(weights, mixture, scale, bounds, work, solved, last):
+    """Write the quantile of each query at each bound of S, and its last known time.
+
+    weights : two Weights; mixture : Mixture; scale : Scale; bounds : (n,) float64, descending
+    work : two Components; solved : (n_queries, n) float64; last : (n_queries,) float64
+    """
+    root, most = mixture.root, scale.hazards[scale.hazards.shape[0] - 1]
+    for q in range(solved.shape[0]):
+        factor, first = scale.factor[q], weights[0].offsets[q]
+        n_direct, end_direct = write_component(weights[0], q, mixture.direct, 1.0, work[0])
+        n_residual, end_residual = write_component(weights[1], q, mixture.residual, factor, work[1])
+        if n_direct == 0 and n_residual == 0:
+            solved[q], last[q] = np.nan, np.nan
+            continue
+        of_direct, of_residual = share_out(
+            mixture.shares[0], mixture.shares[1], n_direct > 0, n_residual > 0
+        )
+        n_rows = n_direct, n_residual
+        shares = of_direct, of_residual, mixture.shares[2]
+        last_direct = mixture.time[weights[0].ranks[first + n_direct - 1]] if n_direct else np.inf
+        last_residual = work[1].hazard[n_residual - 1] if n_residual else -np.inf
+        last[q] = find_last((end_direct, end_residual), scale, last_direct, last_residual)
+        end = min(end_direct, end_residual, most)
+        for k in range(bounds.shape[0]):
+            i = first_direct(work, n_rows, root, factor, shares, bounds[k])
+            h = first_between(work, n_rows, root, factor, shares, bounds[k], i)
+            solved[q, k] = np.inf
+            if h <= end:
+                solved[q, k] = find_time(h, scale.knots, scale.hazards, 0)[0]
+            elif h == np.inf and i < n_direct and work[0].hazard[i] <= end:
+                solved[q, k] = mixture.time[weights[0].ranks[first + i]]

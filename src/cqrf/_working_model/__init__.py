@@ -1,0 +1,7 @@
+"""The working model: a ridge Cox model that is fitted before the forest.
+
+Modules, in the order in which data flow: :mod:`design` turns the bins of the features into
+standardised columns; :mod:`cox` maximises the penalised partial likelihood; :mod:`fit` chooses the
+penalty by cross-validation and gives every row a cross-fitted linear predictor; :mod:`transform`
+holds the result and maps times to the scale on which residual trees are grown.
+"""

@@ -1,0 +1,187 @@
+"""Fitting the working model: penalty, cross-fitted linear predictors, slope, baseline hazard.
+
+1. Rows are split into FOLDS folds by sampling unit. The penalty is chosen from PENALTIES, multiples
+   of the number of rows, by the cross-validated partial likelihood (Verweij and van Houwelingen
+   1993).
+2. The linear predictor of a row comes from the model that was fitted without its fold, so that
+   residuals do not contain the row's own noise.
+3. A Cox fit on these cross-fitted predictors gives the calibration slope, cut to [0, 1]: a model
+   without signal fades out.
+4. The cumulative baseline hazard is Breslow's, on at most MOST_KNOTS of the event times.
+
+A table of more than MOST_ROWS rows is represented by a random sample of so many.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from cqrf._input.target import Target, time_order
+from cqrf._runtime.random import derive, draw_without_replacement
+from cqrf._working_model.cox import CoxRows, baseline_hazard, evaluate, make_rows, maximise
+from cqrf._working_model.design import make_design, principal_components
+from cqrf._working_model.transform import WorkingModel
+
+FOLDS = 5
+PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+MOST_ROWS = 20_000
+MOST_KNOTS = 512
+# With fewer rows or events no working model is fitted. 50 rows is also where max_samples="auto"
+# begins to draw more than half of the rows.
+FEWEST_ROWS, FEWEST_EVENTS = 50, 10
+# Numbers of the seeds that the sample of rows and the folds derive theirs from: larger than that
+# of any tree or bag.
+SAMPLE_STREAM, FOLD_STREAM = 2**33, 2**34
+
+Floats = NDArray[np.float64]
+
+
+class WorkingRows(NamedTuple):
+    """Rows of positive weight that a working model is fitted to, in the order of their table."""
+
+    matrix: NDArray[Any]
+    """Shape (n, n_features)."""
+    codes: NDArray[np.uint8]
+    """Shape (n_features, n)."""
+    target: Target
+    """Oriented to the right."""
+    weight: Floats
+    unit: NDArray[np.int32]
+
+
+class CrossFit(NamedTuple):
+    """A working model, and what the linear predictors of training rows are computed from."""
+
+    model: WorkingModel
+    """Without linear predictors of its own."""
+    fold_scores: Floats
+    """Scores of the models that leave a fold out, (FOLDS, n_features, N_BINS)."""
+    seed: int
+
+    def predict_training(self, codes: NDArray[np.uint8], unit: NDArray[np.integer[Any]]) -> Floats:
+        """Linear predictor of training rows from the model that leaves out the fold of each.
+
+        codes : (n, n_features), bins; unit : (n,), sampling unit of each row
+        """
+        fold = fold_of_unit(unit, self.seed)
+        predicted = np.empty(len(codes))
+        for number, scores in enumerate(self.fold_scores):
+            its_rows = np.flatnonzero(fold == number)
+            predicted[its_rows] = self.model._replace(scores=scores).predict(codes[its_rows])
+        return predicted
+
+
+def fold_of_unit(unit: NDArray[np.integer[Any]], seed: int) -> NDArray[np.uint64]:
+    """Fold of each sampling unit: a function of the seed and its number alone."""
+    return derive(derive(seed, FOLD_STREAM), unit.astype(np.uint64)) % np.uint64(FOLDS)
+
+
+def sample_rows(n: int, seed: int) -> NDArray[np.int64] | None:
+    """Which of n rows of positive weight represent a table, ascending; None for all."""
+    if n <= MOST_ROWS:
+        return None
+    return np.sort(draw_without_replacement(derive(seed, SAMPLE_STREAM), n, MOST_ROWS))
+
+
+def has_enough(n_rows: int, n_events: int) -> bool:
+    """Whether a table of so many rows and events of positive weight gets a working model."""
+    return n_rows >= FEWEST_ROWS and n_events >= FEWEST_EVENTS
+
+
+def fit_working_model(rows: WorkingRows, n_levels: list[int], seed: int) -> CrossFit:
+    """Fit the model; ``n_levels`` has the number of levels of each feature, 0 for a number.
+
+    The sums of the linear algebra library depend on its number of threads: it gets one.
+    """
+    with _thread_controller().limit(limits=1, user_api="blas"):
+        return _fit(rows, n_levels, seed)
+
+
+@cache
+def _thread_controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _fit(rows: WorkingRows, n_levels: list[int], seed: int) -> CrossFit:
+    design = make_design(rows.matrix, rows.codes, n_levels, rows.weight)
+    order = time_order(rows.target.time, rows.target.event)
+    target, weight = rows.target.take(order), rows.weight[order]
+    matrix, directions = principal_components(design.matrix(rows.codes[:, order]))
+    whole = make_rows(target.time, target.event, weight, target.entry)
+    fold = fold_of_unit(rows.unit[order], seed)
+    penalty, of_folds = _cross_fit(whole, matrix, target, fold)
+    crossed = np.einsum("ij,ij->i", matrix, of_folds[fold.astype(np.intp)])
+    slope = _calibration_slope(whole, crossed)
+    coefficients = maximise(whole, matrix, penalty, of_folds.mean(axis=0))
+
+    def make_scores(its_coefficients: Floats) -> Floats:
+        if directions is not None:
+            its_coefficients = its_coefficients @ directions
+        return design.scores(slope * its_coefficients, len(n_levels))
+
+    knots, hazards = _cumulative_hazard(whole, target, slope * crossed)
+    model = WorkingModel(make_scores(coefficients), knots, hazards, np.empty(0))
+    return CrossFit(model, np.array([make_scores(each) for each in of_folds]), seed)
+
+
+def _cross_fit(
+    whole: CoxRows, matrix: Floats, target: Target, fold: NDArray[np.uint64]
+) -> tuple[float, Floats]:
+    """The best penalty, and coefficients of the models that leave each fold out.
+
+    Penalties are tried from the largest on, until the likelihood of the rows left out falls. A
+    model without events has coefficients 0.
+    """
+    weight, parts = whole.weight, []
+    for number in range(FOLDS):
+        kept = np.flatnonzero(fold != number)
+        part = target.take(kept)
+        rows = make_rows(part.time, part.event, weight[kept], part.entry)
+        parts.append((kept, rows, matrix[kept]))
+    best, best_score = PENALTIES[0] * float(weight.sum()), -np.inf
+    current = np.zeros((FOLDS, matrix.shape[1]))
+    coefficients = current.copy()
+    for multiple in PENALTIES:
+        score = 0.0
+        for k, (kept, rows, columns) in enumerate(parts):
+            if len(rows.events):
+                current[k] = maximise(rows, columns, multiple * rows.weight.sum(), current[k])
+            predicted = matrix @ current[k]
+            score += evaluate(whole, predicted).log_likelihood
+            score -= evaluate(rows, predicted[kept]).log_likelihood
+        if score <= best_score:
+            break
+        best, best_score = multiple * float(weight.sum()), score
+        coefficients = current.copy()
+    return best, coefficients
+
+
+def _calibration_slope(whole: CoxRows, linear_predictor: Floats) -> float:
+    """Slope of a Cox fit on the linear predictor alone, cut to [0, 1]."""
+    deviation = float(linear_predictor.std())
+    if deviation < 1e-9:
+        return 0.0
+    column = (linear_predictor / deviation)[:, np.newaxis]
+    slope = maximise(whole, column, 1e-6 * whole.weight.sum(), np.zeros(1))[0] / deviation
+    return float(np.clip(slope, 0.0, 1.0))
+
+
+def _cumulative_hazard(
+    whole: CoxRows, target: Target, linear_predictor: Floats
+) -> tuple[Floats, Floats]:
+    """Knots of the cumulative baseline hazard: the first time, and event times."""
+    increase = baseline_hazard(whole, linear_predictor)
+    times, place = np.unique(target.time[whole.events], return_inverse=True)
+    hazards = np.cumsum(np.bincount(place, increase).astype(np.float64))
+    if len(times) > MOST_KNOTS:
+        kept = np.unique(np.linspace(0, len(times) - 1, MOST_KNOTS).round().astype(int))
+        times, hazards = times[kept], hazards[kept]
+    if target.time[0] < times[0]:
+        times = np.concatenate([target.time[:1], times])
+        hazards = np.concatenate([[0.0], hazards])
+    return times, hazards
