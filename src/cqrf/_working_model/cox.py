@@ -17,6 +17,9 @@ from scipy.linalg import cho_factor, cho_solve
 MOST_STEPS = 30
 MOST_HALVINGS = 10
 GAIN = 1e-8  # relative to the log likelihood; a step that gains less is the last
+# Linear predictors may differ by so much: where times follow from the columns without noise the
+# likelihood has no other bound, and exp overflows.
+LARGEST_SPREAD = 100.0
 
 Floats = NDArray[np.float64]
 
@@ -114,9 +117,10 @@ def maximise(rows: CoxRows, matrix: Floats, penalty: float, start: Floats) -> Fl
         step = _newton_step(rows, matrix, point, penalty, coefficients)
         for halving in range(MOST_HALVINGS):
             found = coefficients + step / 2**halving
-            new_point = evaluate(rows, matrix @ found)
+            linear_predictor = matrix @ found
+            new_point = evaluate(rows, linear_predictor)
             new_value = new_point.log_likelihood - penalty / 2 * found @ found
-            if new_value >= value:
+            if new_value >= value and np.ptp(linear_predictor) <= LARGEST_SPREAD:
                 break
         else:
             return coefficients

@@ -25,7 +25,7 @@ from cqrf._input.target import Target, time_order
 from cqrf._runtime.random import derive, draw_without_replacement
 from cqrf._working_model.cox import CoxRows, baseline_hazard, evaluate, make_rows, maximise
 from cqrf._working_model.design import make_design, principal_components
-from cqrf._working_model.transform import WorkingModel
+from cqrf._working_model.transform import LARGEST, WorkingModel
 
 FOLDS = 5
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
@@ -122,7 +122,8 @@ def _fit(rows: WorkingRows, n_levels: list[int], seed: int) -> CrossFit:
     def make_scores(its_coefficients: Floats) -> Floats:
         if directions is not None:
             its_coefficients = its_coefficients @ directions
-        return design.scores(slope * its_coefficients, len(n_levels))
+        scores = design.scores(slope * its_coefficients, len(n_levels))
+        return np.clip(scores, -LARGEST, LARGEST)
 
     knots, hazards = _cumulative_hazard(whole, target, slope * crossed)
     model = WorkingModel(make_scores(coefficients), knots, hazards, np.empty(0))

@@ -23,7 +23,7 @@ from cqrf._runtime.compiling import called
 
 Floats = NDArray[np.float64]
 
-LARGEST = 50.0  # linear predictor: far beyond all that is met, and exp of it is finite
+LARGEST = 50.0  # linear predictor or score: far beyond all that is met, and exp of it is finite
 
 
 class WorkingModel(NamedTuple):
