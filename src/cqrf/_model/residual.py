@@ -36,7 +36,8 @@ class ResidualTrees(NamedTuple):
     first_leaf_row: int
     """Where these begin among the leaf rows of the forest."""
     direct_hazard: NDArray[np.float64]
-    """Cumulative baseline hazard at the times of the training rows, by rank."""
+    """Cumulative baseline hazard at the times of the training rows, by rank; see
+    :meth:`WorkingModel.hazard_places`."""
     root: Steps
     """Survival curve of all residuals together."""
 
@@ -85,7 +86,7 @@ def read_residual_trees(
         target=target,
         leaf_rows=residual_rank[forest.leaf_rows[first:]],
         first_leaf_row=first,
-        direct_hazard=working.residuals(rows.time, np.zeros(())),
+        direct_hazard=working.hazard_places(rows.time),
         root=thin_root(compute_steps(marginal_weights(weight, len(order)), target)),
     )
 

@@ -10,7 +10,7 @@ It is known for as long as each of its components is.
 
 Quantiles do not need the whole curve. On the scale of the baseline hazard h = H0(t) the rows of all
 components can be compared without mapping them to times, so that the crossing of 1 - tau is found
-by bisection (:func:`mixture_quantiles`).
+by bisection (``_survival/mixture_quantiles.py``).
 """
 
 from __future__ import annotations
@@ -110,25 +110,36 @@ class MixWork(NamedTuple):
     share: NDArray[np.float64]
 
 
+@called
+def map_end(end, last_step, scale):
+    """Last time at which a curve is known, from the baseline hazard up to which it is.
+
+    ``end`` is infinite if the curve falls to 0 at its last step, minus infinity if it is empty.
+    """
+    knots, hazards = scale.knots, scale.hazards
+    most = hazards[hazards.shape[0] - 1]
+    if end == np.inf and last_step <= most:
+        return np.inf
+    if end >= most:
+        return scale.last_time
+    if end == -np.inf:
+        return end
+    if end < hazards[0]:  # the hazard jumps past it at the first knot
+        return np.nextafter(knots[0], -np.inf)
+    return find_time(end, knots, hazards, 0)[0]
+
+
 @kernel
 def _map_steps(steps, scale, mapped):
     """Write the times of all steps and the ends of all curves; both arguments are Steps."""
     knots, hazards = scale.knots, scale.hazards
     for q in range(steps.end.shape[0]):
         factor, knot = scale.factor[q], 0
-        latest = -np.inf
-        for i in range(steps.offsets[q], steps.offsets[q + 1]):
-            latest, knot = find_time(steps.times[i] * factor, knots, hazards, knot)
-            mapped.times[i] = latest
-        end = steps.end[q]
-        if end == np.inf:  # the curve has fallen to 0, if its last step has a time
-            mapped.end[q] = np.inf if latest < np.inf else scale.last_time
-        elif end == -np.inf:
-            mapped.end[q] = end
-        elif end * factor >= hazards[hazards.shape[0] - 1]:
-            mapped.end[q] = scale.last_time
-        else:
-            mapped.end[q], knot = find_time(end * factor, knots, hazards, knot)
+        first, last = steps.offsets[q], steps.offsets[q + 1]
+        for i in range(first, last):
+            mapped.times[i], knot = find_time(steps.times[i] * factor, knots, hazards, knot)
+        last_step = steps.times[last - 1] * factor if first < last else -np.inf
+        mapped.end[q] = map_end(steps.end[q] * factor, last_step, scale)
 
 
 @called

@@ -20,7 +20,7 @@ from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
 from cqrf._runtime.compiling import called, kernel
 from cqrf._survival.curves import RankedTarget, Steps
-from cqrf._survival.mixture import Scale, share_out
+from cqrf._survival.mixture import Scale, map_end, share_out
 from cqrf._survival.quantiles import Solution
 from cqrf._working_model.transform import find_time
 
@@ -53,6 +53,8 @@ class Mixture(NamedTuple):
     residual: HazardRows
     root: Component
     """On the residual scale; without rows if it has no share."""
+    root_end: float
+    """Last residual up to which the root is known, infinity if it falls to 0."""
     shares: NDArray[np.float64]
     time: NDArray[np.float64]
     """By rank, of direct trees."""
@@ -71,6 +73,7 @@ def make_mixture(
         direct=HazardRows(direct_hazard, on_times.event),
         residual=HazardRows(on_residuals.time, on_residuals.event),
         root=Component(root.times[:n_root], np.concatenate([[1.0], root.values[:n_root]])),
+        root_end=float(root.end[0]),
         shares=np.array(shares),
         time=on_times.time,
     )
@@ -184,18 +187,20 @@ def first_between(components, n_rows, root, factor, shares, bound, n_direct):
 
 
 @called
-def find_last(ends, scale, last_direct, last_residual):
-    """Last time at which the mixture is known, infinity if it falls to 0.
+def find_end(last_direct, end_residual, residual, n_residual, mixture, scale, factor):
+    """Last time at which the mixture of a query is known, infinity if it falls to 0.
 
-    ``ends`` are hazards up to which the two kinds of trees are known, the others the time and the
-    hazard of their last rows. Residuals beyond the known baseline hazard have no time.
+    last_direct : time up to which direct trees are known; end_residual : hazard up to which
+    residual trees are; residual : Component with their ``n_residual`` rows
     """
-    last = last_direct if ends[0] < np.inf else np.inf
-    if last_residual >= scale.hazards[scale.hazards.shape[0] - 1]:
-        return min(last, scale.last_time)
-    if ends[1] < np.inf:
-        return min(last, find_time(ends[1], scale.knots, scale.hazards, 0)[0])
-    return last
+    end = last_direct
+    if n_residual > 0:
+        end = min(end, map_end(end_residual, residual.hazard[n_residual - 1], scale))
+    if mixture.shares[2] > 0.0:
+        n_root = mixture.root.hazard.shape[0]
+        last_step = mixture.root.hazard[n_root - 1] * factor if n_root > 0 else -np.inf
+        end = min(end, map_end(mixture.root_end * factor, last_step, scale))
+    return end
 
 
 @kernel
@@ -205,7 +210,7 @@ def _solve(weights, mixture, scale, bounds, work, solved, last):
     weights : two Weights; mixture : Mixture; scale : Scale; bounds : (n,) float64, descending
     work : two Components; solved : (n_queries, n) float64; last : (n_queries,) float64
     """
-    root, most = mixture.root, scale.hazards[scale.hazards.shape[0] - 1]
+    root, time = mixture.root, mixture.time
     for q in range(solved.shape[0]):
         factor, first = scale.factor[q], weights[0].offsets[q]
         n_direct, end_direct = write_component(weights[0], q, mixture.direct, 1.0, work[0])
@@ -218,15 +223,13 @@ def _solve(weights, mixture, scale, bounds, work, solved, last):
         )
         n_rows = n_direct, n_residual
         shares = of_direct, of_residual, mixture.shares[2]
-        last_direct = mixture.time[weights[0].ranks[first + n_direct - 1]] if n_direct else np.inf
-        last_residual = work[1].hazard[n_residual - 1] if n_residual else -np.inf
-        last[q] = find_last((end_direct, end_residual), scale, last_direct, last_residual)
-        end = min(end_direct, end_residual, most)
+        ranks = weights[0].ranks[first : first + n_direct]
+        last_direct = time[ranks[n_direct - 1]] if end_direct < np.inf else np.inf
+        last[q] = find_end(last_direct, end_residual, work[1], n_residual, mixture, scale, factor)
         for k in range(bounds.shape[0]):
             i = first_direct(work, n_rows, root, factor, shares, bounds[k])
             h = first_between(work, n_rows, root, factor, shares, bounds[k], i)
-            solved[q, k] = np.inf
-            if h <= end:
-                solved[q, k] = find_time(h, scale.knots, scale.hazards, 0)[0]
-            elif h == np.inf and i < n_direct and work[0].hazard[i] <= end:
-                solved[q, k] = mixture.time[weights[0].ranks[first + i]]
+            found = find_time(h, scale.knots, scale.hazards, 0)[0]
+            if h == np.inf and i < n_direct:
+                found = time[ranks[i]]
+            solved[q, k] = found if found <= last[q] else np.inf

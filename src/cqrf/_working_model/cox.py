@@ -80,7 +80,7 @@ def make_rows(
         first=np.searchsorted(time, times, side="left"),
         n_past=np.searchsorted(times, time, side="right"),
     )
-    if entry is None or not (entry >= time[0]).any():
+    if entry is None or not (entry >= time[:1]).any():
         return rows
     by_entry = np.argsort(entry, kind="stable")
     return rows._replace(
@@ -101,7 +101,7 @@ class Point(NamedTuple):
 
 def evaluate(rows: CoxRows, linear_predictor: Floats) -> Point:
     """Partial likelihood at a linear predictor."""
-    largest = linear_predictor.max()
+    largest = linear_predictor.max(initial=-np.inf)
     risk = rows.weight * np.exp(linear_predictor - largest)
     sums = np.maximum(rows.risk_sums(risk), np.finfo(np.float64).tiny)
     of_events = linear_predictor[rows.events] - largest - np.log(sums)

@@ -69,6 +69,15 @@ class WorkingModel(NamedTuple):
         """Times on the residual scale; times are oriented to the right."""
         return np.interp(time, self.knots, self.hazards) * np.exp(linear_predictor)
 
+    def hazard_places(self, time: Floats) -> Floats:
+        """Baseline hazard at times, such that residuals compare with it as their times would.
+
+        The hazard is flat outside of the knots: a time before the first of them is less than any
+        residual, one beyond the last is more than any residual that has a time.
+        """
+        most = np.nextafter(self.hazards[-1], np.inf)
+        return np.interp(time, self.knots, self.hazards, left=-np.inf, right=most)
+
 
 @called
 def find_time(hazard, knots, hazards, first):
