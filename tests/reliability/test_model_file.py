@@ -23,7 +23,8 @@ from cqrf import CensoredQuantileForest, ModelFileError, censored
 from cqrf._forest.spec import Forest
 from cqrf._model.file import read_model_file
 from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
-from cqrf._model.file_checks import SECTIONS
+from cqrf._model.file_checks import LARGEST_ROOT_SHARE, SECTIONS, WORKING_SECTIONS
+from cqrf._model.share import MOST_SHARE
 from cqrf._model.skill import compute_oob_skill
 from cqrf.datasets import load_pbc, make_aft
 
@@ -67,6 +68,45 @@ def without_features(forest):
 
 
 def make_forests():
+    return {**make_forests_of_one_kind_of_trees(), **make_forests_with_a_working_model()}
+
+
+def make_forests_with_a_working_model():
+    X, y = make_table()
+    frame, _ = make_frame()
+    rng = np.random.default_rng(2)
+    wide = rng.normal(size=(60, 300))
+    entry = np.where(rng.random(120) < 0.5, -np.inf, y["time"] / 2)
+    weighted = {"sample_weight": np.arange(120) % 3 / 2, "groups": np.arange(120) // 2}
+
+    def fit_both(X, y, **settings):
+        forest = fit(X, y, working_model="cox", **settings)
+        assert forest.model_.working is not None
+        return forest
+
+    return {
+        "working model": lambda: (fit_both(X, y), X),
+        "working model, frame": lambda: (fit_both(frame, y), frame),
+        "working model, two trees": lambda: (fit_both(X, y, n_estimators=2), X),
+        "working model, odd number of trees": lambda: (fit_both(X, y, n_estimators=13), X),
+        "working model, bags": lambda: (fit_both(X, y, bag_size=2), X),
+        "working model, left": lambda: (fit_both(X, y, censoring="left"), X),
+        "working model, weights and groups": lambda: (
+            fit_both(frame, y, fit_settings=weighted),
+            frame,
+        ),
+        "working model, entry": lambda: (fit_both(X, censored(y["time"], y["event"], entry)), X),
+        "working model, many features": lambda: (fit_both(wide, np.arange(60.0)), wide),
+        "working model without noise": lambda: (
+            fit_both(wide[:, :3], np.exp(9 * wide[:, 0])),
+            wide[:, :3],
+        ),
+        "working model without features": lambda: (fit_both(X * 0, y), X),
+        "working model, no features": lambda: (without_features(fit_both(frame, y)), frame),
+    }
+
+
+def make_forests_of_one_kind_of_trees():
     X, y = make_table()
     frame, _ = make_frame()
     rng = np.random.default_rng(2)
@@ -122,6 +162,7 @@ def answers(forest, X):
     if forest.model_.keeps_features:
         said["oob"] = forest.predict_oob(LEVELS, **settings)
         said["oob weights"] = forest.weights_oob().data
+        said["oob survival"] = forest.predict_survival_oob([0.5, 1.0], beyond="extend")
     if forest.bag_size > 1:
         said["error"] = forest.survival_standard_error(X, [1.0, 2.0])
     return said
@@ -132,6 +173,7 @@ def assert_same_forest(a, b, X):
         one, other = getattr(a.model_.forest, name), getattr(b.model_.forest, name)
         assert one.dtype == other.dtype, name
         assert np.array_equal(one, other), name
+    assert (a.model_.working is None) == (b.model_.working is None)
     said, again = answers(a, X), answers(b, X)
     for name in said:
         assert np.array_equal(said[name], again[name], equal_nan=True), name
@@ -176,12 +218,73 @@ def test_a_forest_without_features_says_so_after_save_and_load(tmp_path):
             ask()
 
 
+def without_working_model(data):
+    """Header and sections as formats before 3 have them."""
+    header, sections = take_apart(data)
+    del header["root_share"], header["settings"]["working_model"]
+    for name in WORKING_SECTIONS:
+        del sections[name], header["sections"][name]
+    return header, sections
+
+
 def test_only_the_format_that_may_lack_features_does(good, tmp_path):
-    header, sections = take_apart(good)
+    header, sections = without_working_model(good)
     for name in ("codes", "unit_of_row"):
         sections[name], header["sections"][name] = b"", 0
-    assert not load_bytes(put_together(header, sections), tmp_path).model_.keeps_features
+    data = put_together(header, sections, written_format=2)
+    assert not load_bytes(data, tmp_path).model_.keeps_features
     refused(put_together(header, sections, written_format=1), tmp_path, "length of codes")
+
+
+def test_a_file_of_a_format_without_working_models_has_none(good, tmp_path):
+    header, sections = without_working_model(good)
+    forest = load_bytes(put_together(header, sections, written_format=2), tmp_path)
+    assert forest.model_.working is None
+    assert forest.working_model is None
+    refused(put_together(header, sections, written_format=3), tmp_path, "root_share")
+    header, sections = take_apart(good)
+    refused(put_together(header, sections, written_format=2), tmp_path, "length of the sections")
+    header["sections"] = []
+    refused(put_together(header, sections, written_format=2), tmp_path, "sections")
+
+
+def test_sections_of_a_working_model_that_is_not_there_are_empty(good, tmp_path):
+    X, y = make_table()
+    fit(X, y).save(tmp_path / "m")
+    _, sections = take_apart((tmp_path / "m").read_bytes())
+    assert {name for name in sections if not sections[name]} >= set(WORKING_SECTIONS)
+    header, sections = take_apart(good)
+    refused(put_together(header | {"root_share": None}, sections), tmp_path, "length of scored")
+
+
+def test_a_file_holds_the_scores_of_bins_that_there_are(tmp_path):
+    X, y = make_table()
+    X[:, 3:] = 1.0
+    X[:, 1] = np.arange(120) % 4
+    forest = fit(X, y, working_model="cox")
+    forest.save(tmp_path / "m")
+    _, sections = take_apart((tmp_path / "m").read_bytes())
+    scored = forest.model_.working.features
+    assert scored.tolist() == [0, 1, 2]
+    n_bins = [len(forest.model_.edges[feature]) + 2 for feature in scored]
+    assert n_bins[1] == 5
+    assert len(sections["scores"]) == 8 * sum(n_bins)
+    assert list(sections["scored"]) == [1, 1, 1, 0, 0]
+
+
+def test_settings_changed_after_the_fit_do_not_matter(tmp_path):
+    X, y = make_table()
+    forest = fit(X, y, working_model="cox")
+    before = answers(forest, X)
+    forest.set_params(working_model=None).save(tmp_path / "m")
+    loaded = CensoredQuantileForest.load(tmp_path / "m")
+    assert loaded.working_model is None
+    for name, found in answers(loaded, X).items():
+        assert np.array_equal(found, before[name], equal_nan=True), name
+
+
+def test_the_limit_of_the_root_share_is_that_of_the_fit():
+    assert LARGEST_ROOT_SHARE == MOST_SHARE
 
 
 def test_units_without_features_are_refused(good, tmp_path):
@@ -235,10 +338,11 @@ def test_what_cannot_be_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("working_model", [None, "cox"])
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
-def test_pickle_and_joblib_work_too(protocol, tmp_path):
+def test_pickle_and_joblib_work_too(protocol, working_model, tmp_path):
     frame, y = make_frame()
-    forest = fit(frame, y)
+    forest = fit(frame, y, working_model=working_model)
     assert_same_forest(forest, pickle.loads(pickle.dumps(forest, protocol)), frame)
     joblib.dump(forest, tmp_path / "m")
     assert_same_forest(forest, joblib.load(tmp_path / "m"), frame)
@@ -278,6 +382,13 @@ def test_a_file_of_every_version_loads_for_ever(path):
             forest.model_, forest.predict_oob(levels, unidentified="clip"), levels
         )
         np.testing.assert_allclose(skill, expected["score_oob"], rtol=1e-9)
+    times = [500, 2000]
+    if "survival" in expected:
+        found = forest.predict_survival(X, times, beyond="extend")
+        np.testing.assert_allclose(found, expected["survival"], rtol=1e-9)
+    if "standard_error" in expected:
+        found = forest.survival_standard_error(X, times)
+        np.testing.assert_allclose(found, expected["standard_error"], rtol=1e-9)
 
 
 # Files that are none.
@@ -297,6 +408,7 @@ def good(tmp_path_factory):
         max_features=1,
         min_samples_leaf=1,
         min_samples_split=2,
+        working_model="cox",
         fit_settings={"sample_weight": rng.random(60), "groups": np.arange(60) // 2},
     )
     path = tmp_path_factory.mktemp("good") / "model.cqrf"
@@ -455,7 +567,69 @@ HOSTILE_SECTIONS = {
     "leaves with more behind": ("leaves", lambda a: np.append(a, [1, 1])),
     "importance that is NaN": ("importance", set_to(0, np.nan)),
     "negative importance": ("importance", set_to(0, -1)),
+    "feature scored twice": ("scored", set_to(0, 2)),
+    "feature that is not scored": ("scored", set_to(0, 0)),
+    "one feature less": ("scored", lambda a: a[:-1]),
+    "no feature": ("scored", lambda a: a[:0]),
+    "score that is NaN": ("scores", set_to(0, np.nan)),
+    "score that is infinite": ("scores", set_to(-1, -np.inf)),
+    "score above 50": ("scores", set_to(3, 50.1)),
+    "score below -50": ("scores", set_to(3, -50.1)),
+    "scores that are all 0": ("scores", lambda a: a * 0),
+    "one score less": ("scores", lambda a: a[:-1]),
+    "one score more": ("scores", lambda a: np.append(a, 1)),
+    "knots out of order": ("knots", swap_first_two),
+    "a knot twice": ("knots", lambda a: np.append(a[1], a[1:])),
+    "knot that is NaN": ("knots", set_to(1, np.nan)),
+    "knot that is infinite": ("knots", set_to(-1, np.inf)),
+    "one knot less": ("knots", lambda a: a[:-1]),
+    "no knots": ("knots", lambda a: a[:0]),
+    "hazards that fall": ("hazards", lambda a: np.append(a[:-1], a[-2] / 2)),
+    "negative hazard": ("hazards", set_to(0, -1e-9)),
+    "hazard that is NaN": ("hazards", set_to(1, np.nan)),
+    "last hazard that is NaN": ("hazards", set_to(-1, np.nan)),
+    "hazard that is infinite": ("hazards", set_to(-1, np.inf)),
+    "hazard that makes residuals infinite": ("hazards", set_to(-1, 1e300)),
+    "hazards that are all 0": ("hazards", lambda a: a * 0),
+    "one hazard more": ("hazards", lambda a: np.append(a, a[-1])),
+    "linear predictor that is NaN": ("linear_predictor", set_to(5, np.nan)),
+    "linear predictor that is infinite": ("linear_predictor", set_to(5, np.inf)),
+    "linear predictor above 50": ("linear_predictor", set_to(0, 50.1)),
+    "linear predictor below -50": ("linear_predictor", set_to(-1, -50.1)),
+    "one linear predictor less": ("linear_predictor", lambda a: a[:-1]),
+    "no linear predictor": ("linear_predictor", lambda a: a[:0]),
 }
+
+
+@pytest.mark.parametrize("root_share", [0.0, 0.25, 0.5])
+def test_the_root_share_is_read(root_share, good, tmp_path):
+    header, sections = take_apart(good)
+    loaded = load_bytes(put_together(header | {"root_share": root_share}, sections), tmp_path)
+    assert loaded.model_.working.root_share == root_share
+
+
+def test_a_working_model_needs_two_trees(good, tmp_path):
+    X, y = make_table(60)
+    fit(X, y, n_estimators=1, max_samples=None, honest=False).save(tmp_path / "one")
+    header, sections = take_apart((tmp_path / "one").read_bytes())
+    forged = {
+        "scored": np.zeros(5, np.uint8),
+        "knots": np.array([1.0]),
+        "hazards": np.array([1.0]),
+        "linear_predictor": np.zeros(60),
+    }
+    for name, array in forged.items():
+        sections[name], header["sections"][name] = array.tobytes(), array.nbytes
+    refused(put_together(header | {"root_share": 0.0}, sections), tmp_path, "n_trees")
+
+
+def test_a_bag_holds_as_many_trees_of_both_kinds(good, tmp_path):
+    header, sections = take_apart(good)
+    for bag_size in (2, 3, 5):
+        changed = header | {"bag_size": bag_size, "size": 15}
+        refused(put_together(changed, sections), tmp_path, "bag_size")
+    changed = header | {"bag_size": 4, "size": 15}
+    assert load_bytes(put_together(changed, sections), tmp_path).model_.sampling.bag_size == 4
 
 
 @pytest.mark.parametrize("case", HOSTILE_SECTIONS)
@@ -489,6 +663,10 @@ HOSTILE_HEADERS = {
     "a setting within a setting": {"settings": {"n_jobs": {"a": 1}}},
     "sections as a list": {"sections": [["time", 480]]},
     "no sections": {"sections": {}},
+    **{
+        f"root share of {value!r}": {"root_share": value}
+        for value in (-0.1, 0.51, 1, True, "0.1", [0.1])
+    },
 }
 
 
@@ -499,7 +677,7 @@ def test_hostile_headers_with_a_right_checksum_are_refused(case, good, tmp_path)
     refused(put_together(header, sections), tmp_path, "does not hold a forest")
 
 
-@pytest.mark.parametrize("name", ["n_rows", "seed", "settings", "sections"])
+@pytest.mark.parametrize("name", ["n_rows", "seed", "settings", "sections", "root_share"])
 def test_a_header_without_a_name_is_refused(name, good, tmp_path):
     header, sections = take_apart(good)
     del header[name]

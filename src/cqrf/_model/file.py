@@ -36,8 +36,10 @@ from cqrf._model.file_checks import (
     check_sections,
     cut_sections,
     narrowest,
+    upgrade_header,
 )
 from cqrf._model.file_summary import read_columns
+from cqrf._model.file_working import check_working, read_working, working_arrays
 from cqrf._model.fitted import Model
 from cqrf._model.settings import plain_settings
 
@@ -148,6 +150,7 @@ def pack_model(saved: Saved) -> list[bytes]:
         **{name: getattr(model.sampling, name) for name in SAMPLING},
         "seed": model.seed,
         "censoring": model.censoring,
+        "root_share": None if model.working is None else float(model.working.root_share),
     }
     return pack(FOREST_FILE, header, _arrays(saved))
 
@@ -187,6 +190,7 @@ def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
         "subsets": forest.subsets,
         "leaves": encode_leaves(np.diff(forest.leaf_offsets), forest.leaf_rows),
         "importance": forest.importance,
+        **working_arrays(model.working, model.edges),
     }
     return {
         name: np.ascontiguousarray(arrays[name], dtype=kind or narrowest(n_features))
@@ -197,11 +201,13 @@ def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
 def _check(unpacked: tuple[int, dict[str, Any], memoryview]) -> Contents:
     """Header and sections of a file, checked."""
     written_format, header, body = unpacked
+    header = upgrade_header(header, written_format)
     check_header(header)
     sections = cut_sections(header, body)
     has_codes = written_format < FIRST_WITHOUT_CODES or len(sections["codes"]) > 0
     contents = Contents(header, sections, header["n_rows"] if has_codes else 0)
     check_sections(contents)
+    check_working(contents)
     return contents
 
 
@@ -233,6 +239,7 @@ def _build(contents: Contents) -> Saved:
         ),
         seed=header["seed"],
         censoring=header["censoring"],
+        working=read_working(contents),
     )
     names = texts[: contents.n_names] if header["named"] else None
     return Saved(model, header["settings"], names, header["notes"])

@@ -44,7 +44,16 @@ SECTIONS = {
     "subsets": "<u8",
     "leaves": "u1",
     "importance": "<f8",
+    "scored": "u1",  # these five are empty without a working model: see file_working
+    "scores": "<f8",
+    "knots": "<f8",
+    "hazards": "<f8",
+    "linear_predictor": "<f8",
 }
+WORKING_SECTIONS = ("scored", "scores", "knots", "hazards", "linear_predictor")
+FIRST_WITH_WORKING_MODEL = 3  # format
+# MOST_SHARE of cqrf._model.share, which would be imported with Numba.
+LARGEST_ROOT_SHARE = 0.5
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
 SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
 LARGEST_COUNT = 2**62
@@ -87,6 +96,13 @@ class Contents(NamedTuple):
         """Which features are categories."""
         return np.asarray(self.sections["kinds"] == KINDS.index(CATEGORY))
 
+    @property
+    def last_bins(self) -> NDArray[np.int64]:
+        """Last bin of each feature, other than that of missing values."""
+        n_levels = np.maximum(self.sections["n_levels"], 1)
+        last = np.where(self.categorical, n_levels - 1, self.sections["n_edges"])
+        return last.astype(np.int64)
+
     def texts(self) -> Iterator[memoryview]:
         """Names of the features, if there are any, then labels of the levels."""
         text, end = self.sections["text"].data, 0
@@ -98,6 +114,21 @@ class Contents(NamedTuple):
 def invalid(what: str, content: str = FOREST) -> ModelFileError:
     """The error for a part of a file that fails its check."""
     return ModelFileError(f"does not hold {content}: {what} is not as it should be.")
+
+
+def upgrade_header(header: dict[str, Any], written_format: int) -> dict[str, Any]:
+    """The header as the newest format has it; older ones know no working model."""
+    if written_format >= FIRST_WITH_WORKING_MODEL:
+        return header
+    settings, sections = header.get("settings"), header.get("sections")
+    if not isinstance(settings, dict) or not isinstance(sections, dict):
+        raise invalid("settings or sections")
+    return {
+        **header,
+        "root_share": None,
+        "settings": {**settings, "working_model": None},
+        "sections": {**sections, **dict.fromkeys(WORKING_SECTIONS, 0)},
+    }
 
 
 def check_header(header: dict[str, Any]) -> None:
@@ -113,6 +144,10 @@ def check_header(header: dict[str, Any]) -> None:
     for name in ("bootstrap", "honest", "named"):
         check(name, lambda x: type(x) is bool)
     check("censoring", lambda x: x in SIDES)
+    check(
+        "root_share",
+        lambda x: x is None or (type(x) is float and 0.0 <= x <= LARGEST_ROOT_SHARE),
+    )
     check("settings", are_settings)
     check("notes", are_notes)
     check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
@@ -142,6 +177,13 @@ def cut(
     return sections
 
 
+def check_lengths(sections: dict[str, NDArray[Any]], lengths: dict[str, int]) -> None:
+    """Raise unless the sections have these numbers of entries."""
+    for name, length in lengths.items():
+        if len(sections[name]) != length:
+            raise invalid(f"length of {name}")
+
+
 def check_sections(contents: Contents) -> None:
     """Raise unless all sections are valid by themselves and together."""
     check_rows(contents)
@@ -157,7 +199,7 @@ def check_rows(contents: Contents) -> None:
     from cqrf._model.file_kernels import is_permutation
 
     n, n_codes, sections = contents.n_rows, contents.n_codes, contents.sections
-    _check_lengths(
+    check_lengths(
         sections, {"time": n, "event": n, "order": n, "codes": contents.n_features * n_codes}
     )
     for name, length in {"unit_of_row": n_codes, "weight": n, "entry": n}.items():
@@ -183,7 +225,7 @@ def check_rows(contents: Contents) -> None:
 def check_times(contents: Contents) -> None:
     """Check times and events: in time order, events before censorings at a tied time."""
     n, sections = contents.n_rows, contents.sections
-    _check_lengths(sections, {"time": n, "event": n})
+    check_lengths(sections, {"time": n, "event": n})
     time, event = sections["time"], sections["event"]
     tied = time[1:] == time[:-1]
     ordered = (time[1:] > time[:-1]) | (tied & (event[1:] <= event[:-1]))
@@ -196,7 +238,7 @@ def check_times(contents: Contents) -> None:
 def check_columns(contents: Contents) -> None:
     """Check kinds, levels, edges and importances of the features."""
     p, sections, categorical = contents.n_features, contents.sections, contents.categorical
-    _check_lengths(sections, {"kinds": p, "n_levels": p, "n_edges": p, "importance": p})
+    check_lengths(sections, {"kinds": p, "n_levels": p, "n_edges": p, "importance": p})
     kinds, n_edges, n_levels = (sections[name] for name in ("kinds", "n_edges", "n_levels"))
     if (kinds >= len(KINDS)).any():
         raise invalid("kinds")
@@ -204,7 +246,7 @@ def check_columns(contents: Contents) -> None:
         raise invalid("n_levels")
     if (n_edges >= MAX_BINS).any() or n_edges[categorical].any():
         raise invalid("n_edges")
-    _check_lengths(sections, {"edges": int(n_edges.sum(dtype=np.int64))})
+    check_lengths(sections, {"edges": int(n_edges.sum(dtype=np.int64))})
     edges = sections["edges"]
     ends = np.cumsum(n_edges, dtype=np.int64)
     rising = edges[1:] > edges[:-1]
@@ -215,7 +257,7 @@ def check_columns(contents: Contents) -> None:
     if not np.isfinite(importance).all() or (importance < 0).any():
         raise invalid("importance")
     n_texts = contents.n_names + int(n_levels.sum(dtype=np.int64))
-    _check_lengths(sections, {"text_lengths": n_texts})
+    check_lengths(sections, {"text_lengths": n_texts})
     if int(sections["text_lengths"].sum(dtype=np.uint64)) != len(sections["text"]):
         raise invalid("length of text")
 
@@ -224,11 +266,8 @@ def check_codes(contents: Contents) -> None:
     """Check that the codes of the training rows are bins of their features."""
     from cqrf._model.file_kernels import are_codes
 
-    sections = contents.sections
-    n_levels = np.maximum(sections["n_levels"], 1)
-    most = np.where(contents.categorical, n_levels - 1, sections["n_edges"])
-    codes = sections["codes"].reshape(contents.n_features, contents.n_codes)
-    if not are_codes(codes, most, MISSING):
+    codes = contents.sections["codes"].reshape(contents.n_features, contents.n_codes)
+    if not are_codes(codes, contents.last_bins, MISSING):
         raise invalid("codes")
 
 
@@ -238,14 +277,14 @@ def check_trees(contents: Contents) -> None:
     from cqrf._model.file_kernels import count_splits
 
     header, sections = contents.header, contents.sections
-    _check_lengths(sections, {"n_nodes": header["n_trees"], "split_on": header["n_nodes"]})
+    check_lengths(sections, {"n_nodes": header["n_trees"], "split_on": header["n_nodes"]})
     of_numbers, of_categories = count_splits(
         sections["split_on"], sections["n_nodes"], contents.categorical
     )
     if of_numbers < 0:
         raise invalid("split_on")
     n_splits = of_numbers + of_categories
-    _check_lengths(
+    check_lengths(
         sections,
         {
             "split_code": of_numbers,
@@ -317,9 +356,3 @@ def narrowest(n_features: int) -> str:
 def padding(n_bytes: int) -> bytes:
     """Zeros that fill so many bytes up to a multiple of ALIGNMENT."""
     return bytes(-n_bytes % ALIGNMENT)
-
-
-def _check_lengths(sections: dict[str, NDArray[Any]], lengths: dict[str, int]) -> None:
-    for name, length in lengths.items():
-        if len(sections[name]) != length:
-            raise invalid(f"length of {name}")

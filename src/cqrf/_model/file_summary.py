@@ -21,6 +21,7 @@ from cqrf._model.file_checks import (
     check_times,
     cut_sections,
     invalid,
+    upgrade_header,
 )
 
 
@@ -33,6 +34,8 @@ class FileSummary(NamedTuple):
     last_time: float
     n_trees: int
     n_leaves: int
+    root_share: float | None
+    """Share of the working model's own curve; None without a working model."""
     names: list[str]
     columns: Columns
     importances: list[float]
@@ -44,7 +47,8 @@ class FileSummary(NamedTuple):
 
 def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
     """What the bytes of a file hold, as :func:`cqrf._model.file_bytes.read_bytes` gives them."""
-    _, header, body = unpacked
+    written_format, header, body = unpacked
+    header = upgrade_header(header, written_format)
     check_header(header)
     contents = Contents(header, cut_sections(header, body), 0)
     check_times(contents)
@@ -62,6 +66,7 @@ def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
         last_time=float(times.max()),
         n_trees=header["n_trees"],
         n_leaves=count_leaves(contents),
+        root_share=header["root_share"],
         names=names,
         columns=read_columns(contents, texts[contents.n_names :]),
         importances=(gain / max(gain.sum(), np.finfo(np.float64).tiny)).tolist(),
