@@ -63,7 +63,7 @@ class CoxRows(NamedTuple):
 
     def sums_at_risk(self, values: Floats) -> Floats:
         """Sums of values of events, one row each, over the times at which every row is at risk."""
-        sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
+        sums = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
         at_end = sums[self.n_past]
         return at_end if self.n_before is None else at_end - sums[self.n_before]
 
