@@ -13,6 +13,7 @@ from cqrf._runtime.compiling import kernel
 from oracles.criteria import CRITERIA, LEVELS
 from oracles.splitting import (
     best_gain_by_force,
+    cost_of_order,
     gain_of,
     node_truth,
     ordered_categories,
@@ -75,7 +76,7 @@ def assert_grown_greedily(tree, criterion, entry=None, levels=LEVELS, **settings
     for node, rows in enumerate(tree.rows_of_nodes()):
         min_child = max(limits.min_samples_leaf, np.ceil(limits.min_child_fraction * len(rows)))
         truth, w = truth_of_node(tree, criterion, rows, depth[node], limits, entry, levels)
-        columns, best = tree.codes[:, rows], 0.0
+        columns, best, costs = tree.codes[:, rows], 0.0, []
         if truth is not None:
 
             def candidates_of(j, column, truth=truth, w=w):
@@ -84,14 +85,19 @@ def assert_grown_greedily(tree, criterion, entry=None, levels=LEVELS, **settings
                     order = ordered_categories(column, *truth, w, criterion == "quantile")
                 return sets_that_go_left(column, order)
 
-            best = best_gain_by_force(columns, candidates_of, truth, w, min_child)
+            is_classes = criterion == "quantile"
+            costs = [
+                cost_of_order(column, *truth, w, is_classes) if tree.is_category(j) else 0.0
+                for j, column in enumerate(columns)
+            ]
+            best = best_gain_by_force(columns, candidates_of, truth, w, min_child, costs)
         if tree.feature[node] == LEAF:
             assert best == pytest.approx(0.0, abs=1e-9)
             continue
         assert truth is not None
         left = np.array([tree.goes_left(node, tree.codes[:, row]) for row in rows])
         assert min(left.sum(), (~left).sum()) >= min_child
-        gain = gain_of(left, *truth, w)
+        gain = gain_of(left, *truth, w) - costs[tree.feature[node]]
         assert gain == pytest.approx(best, rel=1e-8, abs=1e-9)
         importance[tree.feature[node]] += gain / tree.codes.shape[1]
         if not (columns[tree.feature[node]] == MISSING).any():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf._forest import splitting
+from cqrf._forest import categories, splitting
 from cqrf._forest.histograms import MANY_ROWS
 from cqrf._forest.spec import MISSING, N_BINS
 from cqrf._forest.splitting import Node
@@ -17,6 +17,7 @@ from oracles.criteria import CRITERIA, in_order
 from oracles.splitting import (
     all_subsets,
     best_gain_by_force,
+    cost_of_order,
     gain_of,
     make_table,
     node_truth,
@@ -34,7 +35,7 @@ def best_cut(n_bins, node, open_end, n_before, count_below, running):
 
 @kernel
 def order_by_label(bins, n_bins, sums, direction, score):
-    splitting.order_by_label(bins, n_bins, sums, direction, score)
+    categories.order_by_label(bins, n_bins, sums, direction, score)
 
 
 def make_rng(criterion, *others):
@@ -64,15 +65,24 @@ def cut_in_order(_, column):
     return sets_that_go_left(column)
 
 
+def categories_of(rows):
+    """Which features are categories; kernels take None where none is."""
+    return [False] * len(rows.codes) if rows.categorical is None else rows.categorical
+
+
 def assert_split_is_best(split, truth, w, min_child, candidates_of=cut_in_order):
     columns = split.rows.codes[:, split.here]
-    best = best_gain_by_force(columns, candidates_of, truth, w, min_child)
+    costs = [
+        cost_of_order(column, *truth, w, split.criterion == "quantile") if is_category else 0.0
+        for column, is_category in zip(columns, categories_of(split.rows), strict=True)
+    ]
+    best = best_gain_by_force(columns, candidates_of, truth, w, min_child, costs)
     assert split.gain == pytest.approx(best, rel=1e-9, abs=1e-9)
     if best < 1e-9:
         return
     left = split.left()
     assert min(left.sum(), (~left).sum()) >= min_child
-    assert gain_of(left, *truth, w) == pytest.approx(best, rel=1e-9)
+    assert gain_of(left, *truth, w) - costs[split.feature] == pytest.approx(best, rel=1e-9)
     assert split.saw_missing == (columns[split.feature] == MISSING).any()
 
 
@@ -165,7 +175,7 @@ def test_the_best_of_numeric_features_and_categories_is_chosen(criterion):
             codes = np.zeros_like(rows.codes)
             codes[j] = rows.codes[j]
             alone.append(FoundSplit(criterion, rows._replace(codes=codes), here))
-        assert [one.feature for one in alone] == [0, 1, 2, 3]
+        assert all(one.feature in (-1, j) for j, one in enumerate(alone))
         winner = alone[split.feature]
         assert split.gain == winner.gain == max(one.gain for one in alone)
         assert np.array_equal(split.left(), winner.left())

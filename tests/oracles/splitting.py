@@ -40,6 +40,25 @@ def ordered_categories(column, labels, precision, weight, is_classes):
     return sorted(present, key=lambda code: (round(score(code), 9), code))
 
 
+def cost_of_order(column, labels, precision, weight, is_classes):
+    """What the order of a category's levels is expected to gain, and two deviations more."""
+    factor = np.arange(labels.shape[1]) if is_classes else precision
+    masses = [weight[column == code].sum() for code in np.unique(column) if code != MISSING]
+    if len(masses) < 3:
+        return 0.0
+    centred = labels - weight @ labels / weight.sum()
+    along = centred @ factor
+    variance = weight @ along**2 / weight.sum()
+    if variance == 0:
+        return 0.0
+    covariance = weight @ (centred * along[:, np.newaxis]) / weight.sum()
+    explained = covariance**2 @ precision / variance
+    of_fixed_cut = explained * (weight @ weight) / weight.sum()
+    n_levels = np.sqrt(masses).sum() ** 2 / np.sum(masses)
+    excess = 2 / np.pi * (n_levels - 2) + 2 * 0.96 * (np.sqrt(n_levels) - np.sqrt(2))
+    return max(0.0, excess) * of_fixed_cut
+
+
 def sets_that_go_left(column, order=None):
     """Every set of codes that a split may send left, and where missing values go."""
     present = [int(c) for c in np.unique(column) if c != MISSING] if order is None else order
@@ -63,15 +82,15 @@ def left_rows(column, codes, missing_left):
     return np.isin(column, codes) | ((column == MISSING) & missing_left)
 
 
-def best_gain_by_force(columns, candidates_of, truth, weight, min_child):
-    """Best gain over all features and all their splits; 0 if no split is allowed."""
+def best_gain_by_force(columns, candidates_of, truth, weight, min_child, costs):
+    """Best gain, less the cost of each feature, over all their splits; 0 if none is allowed."""
     labels, precision = truth
     n, best = len(weight), 0.0
     for j, column in enumerate(columns):
         for codes, missing_left in candidates_of(j, column):
             left = left_rows(column, codes, missing_left)
             if min(left.sum(), n - left.sum()) >= max(1, min_child):
-                best = max(best, gain_of(left, labels, precision, weight))
+                best = max(best, gain_of(left, labels, precision, weight) - costs[j])
     return best
 
 

@@ -23,7 +23,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_input": "columns features frames risk_sets sample_weight target units written_values",
     },
     {
-        "_forest": "binning grower histograms layout rows sampling spec splitting training "
+        "_forest": "binning categories grower histograms layout rows sampling spec splitting training "
         "traversal weights workspace "
         "criteria criteria.at_risk criteria.censored_quantile criteria.logrank criteria.quantile "
         "criteria.variance",
@@ -39,8 +39,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "metrics": "auc bootstrap concordance ipcw metric quantile registry scorers skill survival",
     },
     {
-        "_model": "codec file file_bytes file_checks file_kernels file_summary fit fitted kinds "
-        "memory output predict queries residual settings share skill",
+        "_model": "codec file file_bytes file_checks file_kernels file_summary file_working fit "
+        "fitted kinds memory output predict queries residual settings share skill",
     },
     {
         "_prediction": "",
@@ -69,7 +69,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "report": "calibration content data evaluation features page predictions rows words",
         "serve": "app bin_values columns data_rows description middleware model_view openapi "
         "predictions schema values",
-        "dask": "estimator fitting growing partitions predicting preparing reading tasks",
+        "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",
         "demo": "",

@@ -47,7 +47,7 @@ class FoundSplit:
         )
         self.feature, self.code, self.gain = split.feature, split.code, split.gain
         self.missing_left, self.saw_missing = split.missing_left, split.saw_missing
-        self.rows, self.here = rows, here
+        self.criterion, self.rows, self.here = criterion, rows, here
         assert (subsets[0] == FULL).all()
         self.assert_work_is_clean()
 

@@ -27,10 +27,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.categories import is_category
 from cqrf._forest.criteria import label_node
 from cqrf._forest.rows import take_rows
 from cqrf._forest.spec import LEAF, MISSING
-from cqrf._forest.splitting import NO_SPLIT, Node, find_split, is_category
+from cqrf._forest.splitting import NO_SPLIT, Node, find_split
 from cqrf._runtime.compiling import called, inlined, kernel
 
 FEATURE, CODE, MISSING_LEFT, LEFT, BEGIN, END, DEPTH, NEXT = range(8)

@@ -8,8 +8,8 @@ sum of squares,
 with L_k the sum of the k-th (centred) label on the left and n the weight of rows.
 
 Bins of a numeric feature are cut in their order; those of a category in the order of their mean
-label, which is where the best two-set split lies for one label. Missing values have a bin of their
-own that is tried on both sides.
+label, less what this order gains by chance (:mod:`cqrf._forest.categories`). Missing values have a
+bin of their own that is tried on both sides.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cqrf._forest.categories import cost_of_order, sort_category, write_subset
 from cqrf._forest.histograms import count_rows, fill, list_bins
 from cqrf._forest.spec import MISSING
-from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import called, inlined
 from cqrf._runtime.intrinsics import sum_rows
 from cqrf._runtime.random import below, mix
@@ -94,6 +94,7 @@ def try_feature(column, categorical, feature, node, best, subset, work):
         n_bins -= 1
     mass_below, score = running[0], running[1]
     sort_category(categorical, feature, bins, n_bins, sums, direction, score)
+    cost = cost_of_order(categorical, feature, bins, n_bins, sums, node)
     count_below = running[row_of_counts(work.counts)]
     n_missing = count_rows(work.counts, column, rows, bins, n_bins, count_below)
     # Missing values on the left, if there are any, then on the right.
@@ -109,6 +110,7 @@ def try_feature(column, categorical, feature, node, best, subset, work):
             count_below,
             running,
         )
+        gain -= cost
         if gain > best.gain:
             # A numeric split lies half way to the next bin. All values against the missing ones:
             # larger values than any seen here go left as well.
@@ -155,50 +157,3 @@ def best_cut(n_bins, node, open_end, n_before, count_below, running):
 def row_of_counts(count):
     """Row of ``running`` with the rows up to each bin: without weights, their weight."""
     return 0 if count is None else 2
-
-
-@called
-def is_category(categorical, feature):
-    """Whether a feature is a category; ``categorical`` is None if none is."""
-    return False if categorical is None else categorical[feature]
-
-
-@called
-def sort_category(categorical, feature, bins, n_bins, sums, direction, score):
-    """Sort the bins of a category by their mean label, ties by code. Other features stay."""
-    if categorical is not None and categorical[feature]:
-        order_by_label(bins, n_bins, sums, direction, score)
-
-
-@called
-def order_by_label(bins, n_bins, sums, direction, score):
-    """Insertion sort of some bins (few) by mean label; overwrites ``score`` by code."""
-    longest, steepness = 0.0, 0.0
-    for at in range(n_bins):
-        code = bins[at]
-        total, length, steepness = 0.0, 0.0, 0.0
-        for k in range(1, sums.shape[1]):
-            total += direction[k] * sums[code, k]
-            length += sums[code, k] ** 2
-            steepness += direction[k] ** 2
-        score[code] = total / sums[code, 0]
-        longest = max(longest, np.sqrt(length) / sums[code, 0])
-    # Means that should be equal differ in the last digits of the labels.
-    tolerance = TOLERANCE * longest * np.sqrt(steepness)
-    for at in range(1, n_bins):
-        code, i = bins[at], at - 1
-        while i >= 0 and score[bins[i]] > score[code] + tolerance:
-            bins[i + 1] = bins[i]
-            i -= 1
-        bins[i + 1] = code
-
-
-@called
-def write_subset(categorical, feature, bins, at, subset):
-    """For a category, write one bit for each bin up to a place."""
-    if categorical is not None and categorical[feature]:
-        for word in range(4):
-            subset[word] = np.uint64(0)
-        for i in range(at + 1):
-            code = bins[i]
-            subset[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))

@@ -8,7 +8,7 @@ Its share a is therefore chosen by the integrated Brier score of the training ro
 
 with inverse-probability-of-censoring weights. Relative to the score of the forest alone,
 
-    a = (b - MARGIN) / A,  cut to [0, MOST_SHARE]:
+    a = (b - MARGIN) / (A + SHRINKAGE / number of events),  cut to [0, MOST_SHARE]:
 
 the root takes part only if the score gains clearly.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.spec import Sampling
 from cqrf._forest.traversal import Leaves, find_leaves
 from cqrf._forest.weights import forest_weights
 from cqrf._input.target import Target
@@ -32,14 +33,22 @@ from cqrf._survival.mixture import Scale, make_scale, map_steps, repeat_steps
 from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
 from cqrf.metrics.survival import default_times
 
-MARGIN = 0.0075
+MARGIN, SHRINKAGE = 0.0075, 1.0
 MOST_SHARE = 0.5
-# The score is computed from so many rows at most, and from more units than these not at all: which
-# trees have drawn a row would take too long to find, and a large forest needs no help.
+# The score is computed from so many rows at most. With more units than these the root has no share:
+# which trees have drawn a row would take too long to find, and a large forest needs no help.
 MOST_ROWS, MOST_UNITS = 1000, 100_000
 FEWEST_ROWS = 20
 
 Floats = NDArray[np.float64]
+
+
+def can_have_root(sampling: Sampling) -> bool:
+    """Whether the root may have a share in a forest that draws in this way.
+
+    Not if trees come in little bags: their variance does not contain the error of the root.
+    """
+    return sampling.n_units <= MOST_UNITS and sampling.bag_size == 1
 
 
 def choose_root_share(model: Model, queries: Queries, rank: NDArray[np.intp]) -> float:
@@ -92,7 +101,8 @@ def best_share(
     slope = -np.sum(weight * forest * towards_root) - noise
     if score <= 0 or curvature <= 0:
         return 0.0
-    share = (slope / score - MARGIN) / (curvature / score)
+    shrinkage = SHRINKAGE / max(1, int(scored.event.sum()))
+    share = (slope / score - MARGIN) / (curvature / score + shrinkage)
     return float(np.clip(share, 0.0, MOST_SHARE))
 
 

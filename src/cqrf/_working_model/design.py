@@ -2,7 +2,7 @@
 
 A numeric feature is one column: the mean of the training values in each bin, standardised and
 clipped at CLIP standard deviations; a missing value counts as the median. A category has a column
-for each level. A feature with missing values has one more column that marks these.
+that marks the rows of each level. A feature with missing values has one more that marks these.
 
 Because a column is a function of the bin, so is the linear predictor: it is the sum of one score
 for each feature, looked up by bin (:meth:`Design.scores`). Predictions, permutations and partial
@@ -68,16 +68,14 @@ def make_design(
     for feature, (its_codes, levels) in enumerate(zip(codes, n_levels, strict=True)):
         mass = np.bincount(its_codes, weight, N_BINS).astype(np.float64)
         if levels:
-            raw = np.eye(levels, N_BINS)
+            its_columns = _mark_levels(mass[:levels], mass.sum())
         else:
-            raw = _bin_means(matrix[:, feature], its_codes, weight)[np.newaxis]
-        if mass[MISSING] > 0:
-            raw = np.vstack([raw, np.arange(N_BINS) == MISSING])
-        for values in raw:
-            standardised = _standardise(values, mass)
-            if standardised is not None:
+            its_columns = [_standardise(_bin_means(matrix[:, feature], its_codes, weight), mass)]
+        its_columns += _mark_missing(mass)
+        for column in its_columns:
+            if column is not None:
                 features.append(feature)
-                columns.append(standardised)
+                columns.append(column)
     return Design(np.array(features, np.intp), np.array(columns).reshape(-1, N_BINS))
 
 
@@ -111,6 +109,31 @@ def _bin_means(
     half_way = np.searchsorted(np.cumsum(mass), mass.sum() / 2)
     means[MISSING] = means[half_way]
     return means
+
+
+def _mark_levels(mass: NDArray[np.float64], total: float) -> list[NDArray[np.float64] | None]:
+    """Centred indicators of the levels of a category, whose variances sum to 1.
+
+    Levels of few rows have less variance than others: a ridge penalty then shrinks a level by the
+    number of its rows, as a random effect would be.
+    """
+    share = mass / total
+    variance = share @ (1.0 - share)
+    if variance < 1e-12:
+        return []
+    marks = np.eye(len(mass), N_BINS) - share[:, np.newaxis]
+    return [mark / np.sqrt(variance) for mark, its in zip(marks, share, strict=True) if its > 0]
+
+
+def _mark_missing(mass: NDArray[np.float64]) -> list[NDArray[np.float64] | None]:
+    """Twice the indicator of missing values, centred, if some are missing and some are not.
+
+    Its standard deviation is 1 if half of the values are missing, and less otherwise.
+    """
+    share = mass[MISSING] / mass.sum()
+    if not 0.0 < share < 1.0:
+        return []
+    return [2.0 * ((np.arange(N_BINS) == MISSING) - share)]
 
 
 def _standardise(
