@@ -25,11 +25,12 @@ CALLS_BY_METHOD = {
 CALLS = [(method, arguments) for method, each in CALLS_BY_METHOD.items() for arguments in each]
 
 
-@pytest.fixture(scope="module")
-def forests(cluster, table):
+@pytest.fixture(scope="module", params=[None, "cox"], ids=["direct", "cox"])
+def forests(request, cluster, table):
     """A forest fitted to a frame and one fitted to an array."""
     X, y = table
     settings = {"n_estimators": 20, "random_state": 0, "bag_size": 2}
+    settings["working_model"] = request.param
     matrix = X[["a", "c", "count"]].to_numpy(float)
     with Client(cluster):
         return [
@@ -148,7 +149,7 @@ def test_without_a_cluster_dask_predicts_in_threads(forests, table):
 
 def test_settings_of_predictions_can_be_changed(client, table):
     X, y = table
-    forest = DaskCensoredQuantileForest(n_estimators=12, random_state=3)
+    forest = DaskCensoredQuantileForest(n_estimators=12, random_state=3, working_model=None)
     forest.fit(as_dask(X, EVEN), as_dask(y, EVEN))
     asked = as_dask(X, EVEN)
     found = []

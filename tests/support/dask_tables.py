@@ -69,6 +69,11 @@ def assert_same_model(one, other):
     for name in ("time", "event", "weight", "first_at_risk"):
         pairs[name] = getattr(one.rows, name), getattr(other.rows, name)
     pairs["order"], pairs["entry"] = (one.order, other.order), (one.entry, other.entry)
+    assert (one.working is None) == (other.working is None)
+    if one.working is not None:
+        for name in ("scores", "knots", "hazards", "linear_predictor"):
+            pairs[name] = getattr(one.working, name), getattr(other.working, name)
+        assert one.working.root_share == other.working.root_share
     for name, (ours, theirs) in pairs.items():
         assert (ours is None) == (theirs is None), name
         if ours is not None:

@@ -25,10 +25,10 @@ from cqrf._input.sample_weight import relative_weight
 from cqrf._input.target import Target, oriented, rank_target, warn_of_negative_times
 from cqrf._input.units import Units, find_clusters, number_units
 from cqrf._model.fitted import Model
-from cqrf._model.queries import training_queries
+from cqrf._model.queries import Queries, training_queries
 from cqrf._model.residual import count_direct, rank_residuals
 from cqrf._model.settings import Settings
-from cqrf._model.share import MOST_ROWS, MOST_UNITS, choose_root_share
+from cqrf._model.share import MOST_ROWS, can_have_root, choose_root_share
 from cqrf._runtime.progress import show_progress
 from cqrf._working_model.fit import WorkingRows, fit_working_model, has_enough, sample_rows
 from cqrf._working_model.transform import WorkingModel
@@ -116,10 +116,15 @@ def fit_working(
             weight=np.ones(len(rows)) if weight is None else weight[rows].astype(np.float64),
             unit=unit[rows],
         ),
-        [len(levels or ()) for levels in table.columns.levels],
+        count_levels(table.columns),
         seed,
     )
     return fitted.model._replace(linear_predictor=fitted.predict_training(codes.T, unit))
+
+
+def count_levels(columns: Columns) -> list[int]:
+    """Number of levels of each feature, 0 for a number."""
+    return [len(levels or ()) for levels in columns.levels]
 
 
 def grow_model(
@@ -155,12 +160,22 @@ def grow_model(
 
 def add_root_share(model: Model) -> Model:
     """The model with the share of the root that its rows choose out of bag."""
-    if model.working is None or model.sampling.n_units > MOST_UNITS:
+    if model.working is None or not can_have_root(model.sampling):
         return model
-    weighted = np.flatnonzero(model.training_weight > 0)
-    chosen = weighted[np.unique(np.linspace(0, len(weighted) - 1, MOST_ROWS).astype(np.intp))]
-    queries = training_queries(model).take(chosen)
-    share = choose_root_share(model, queries, model.ranks[chosen])
+    chosen = rows_to_score(model.training_weight)
+    return set_root_share(model, chosen, training_queries(model).take(chosen))
+
+
+def rows_to_score(weight: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
+    """At most MOST_ROWS rows of positive weight, evenly spaced, that choose the root's share."""
+    weighted = np.flatnonzero(weight > 0)
+    return weighted[np.unique(np.linspace(0, len(weighted) - 1, MOST_ROWS).astype(np.intp))]
+
+
+def set_root_share(model: Model, rows: NDArray[np.intp], queries: Queries) -> Model:
+    """The model with the share that these rows of its training table choose as queries."""
+    assert model.working is not None
+    share = choose_root_share(model, queries, model.ranks[rows])
     return replace(model, working=model.working._replace(root_share=share))
 
 

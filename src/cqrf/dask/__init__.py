@@ -8,6 +8,7 @@ same rows would give in one process.
 ==================  =================================================================
 ``partitions.py``   X, y, weights and groups, aligned partition by partition
 ``reading.py``      worker side: read, check, sample and bin one partition
+``working.py``      worker side: fit the working model, residuals of some rows
 ``growing.py``      worker side: select the subsamples of some trees, grow the trees
 ``tasks.py``        submit named tasks to the cluster, release them on failure
 ``preparing.py``    client side: all stages of a fit before the first tree

@@ -34,9 +34,10 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
     It is, bit for bit, the :class:`~cqrf.CensoredQuantileForest` of the same rows in the same
     order, for any partitions and workers. It does not keep the features of the training rows, so
     it has no out-of-bag predictions. For a table above 20 million rows and with
-    ``censoring_survival="beran"`` it keeps the targets of only those rows that are in leaves:
-    these rows are then the columns of ``to_local().weights(X)`` and determine the Kaplan-Meier
-    baseline of ``score``.
+    ``censoring_survival="beran"`` it keeps the targets of only those rows that are in leaves
+    (with a working model, also a row with the last time, and all rows if they are in at most
+    100 000 groups): these rows are then the columns of ``to_local().weights(X)`` and determine the
+    Kaplan-Meier baseline of ``score``.
 
     Parameters
     ----------

@@ -2,7 +2,9 @@
 
 After :mod:`cqrf.dask.preparing`, each batch of trees collects its rows and is grown
 (``cqrf-draw``, ``cqrf-grow``). The trees come to the client, with the targets that predictions
-need (``cqrf-keep``). If a worker dies, Dask computes its results again from the partitions.
+need (``cqrf-keep``). With a working model, half of the trees are grown on residuals, whose range is
+found first (``cqrf-residuals``), and some rows are fetched to choose the share of the root
+(``cqrf-score``). If a worker dies, Dask computes its results again from the partitions.
 """
 
 from __future__ import annotations
@@ -16,15 +18,22 @@ from numpy.typing import NDArray
 
 from cqrf._forest.layout import join_trees
 from cqrf._forest.rows import Rows
+from cqrf._forest.sampling import in_bag_bits, number_trees
 from cqrf._forest.spec import Sampling
 from cqrf._forest.training import concatenate_batches, scale_criterion
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import rank_target
 from cqrf._input.units import Units
+from cqrf._model.fit import rows_to_score, set_root_share
 from cqrf._model.fitted import Model
+from cqrf._model.queries import Queries
+from cqrf._model.residual import count_direct
 from cqrf._model.settings import Settings
+from cqrf._model.share import can_have_root
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.equation import BERAN
+from cqrf._working_model.fit import CrossFit
+from cqrf._working_model.transform import WorkingModel
 from cqrf.dask.growing import (
     GrownBatch,
     GrowthSpec,
@@ -37,9 +46,10 @@ from cqrf.dask.growing import (
 from cqrf.dask.partitions import Partition
 from cqrf.dask.preparing import (
     BinnedTable,
+    Preprocessing,
     Table,
     bin_partitions,
-    compute_edges,
+    compute_preprocessing,
     find_positive_rows,
     number_units,
     read_partitions,
@@ -49,11 +59,19 @@ from cqrf.dask.reading import (
     TargetRows,
     concatenate_rows,
     take_all_rows,
+    take_last_row,
 )
 from cqrf.dask.tasks import ClusterTasks
+from cqrf.dask.working import (
+    ResidualSummary,
+    ScoredRows,
+    concatenate_scored_rows,
+    summarise_residuals,
+    take_scored_rows,
+)
 
-# The model keeps the targets of all rows up to this many, or if its estimate of G needs all. Of a
-# longer table it keeps only the rows that are in a leaf.
+# The model keeps the targets of all rows up to this many, or if its estimate of G or the share of
+# the root needs all. Of a longer table it keeps only the rows that are in a leaf.
 MAX_KEPT_ROWS = 20_000_000
 # Share of the memory per worker thread that the rows of one batch may take: a few batches are
 # submitted at a time, and sorting the rows needs a second copy.
@@ -61,7 +79,7 @@ BATCH_MEMORY_SHARE = 1 / 16
 BATCHES_PER_THREAD = 4  # so that threads finish at about the same time
 # There is one task per batch and partition; with more of them the scheduler becomes slow.
 MAX_DRAW_TASKS = 20_000
-BYTES_PER_ROW = 40  # of a subsample, without its codes
+BYTES_PER_ROW = 48  # of a subsample, without its codes
 
 
 def fit_on_cluster(
@@ -76,23 +94,40 @@ def fit_on_cluster(
         table = read_partitions(tasks, partitions, settings, context)
         settings.solver.check_neighbors(table.n_rows)
         positive_rows = find_positive_rows(tasks, table)
-        edges = compute_edges(tasks, table, positive_rows, settings)
         n_units, units = number_units(positive_rows)
+        preprocessing = compute_preprocessing(tasks, table, positive_rows, units, settings)
         unit_name = "rows" if positive_rows[0].groups is None else "groups"
-        sampling = settings.sample(Units(np.empty(0, np.int32), n_units, unit_name))
-        binned = BinnedTable(table, positive_rows, bin_partitions(tasks, table, edges, units))
-        keep_all = table.n_rows <= MAX_KEPT_ROWS or settings.solver.method != BERAN
+        sampling = settings.sample(
+            Units(np.empty(0, np.int32), n_units, unit_name), preprocessing.working is not None
+        )
+        parts = bin_partitions(tasks, table, preprocessing, units)
+        binned = BinnedTable(table, positive_rows, parts)
+        working = fetch_working_model(preprocessing)
+        has_root = working is not None and can_have_root(sampling)
+        keep_all = has_root or table.n_rows <= MAX_KEPT_ROWS or settings.solver.method != BERAN
+        specs = make_growth_specs(tasks, binned, settings, working)
         batches = grow_trees(
-            tasks, binned, sampling, settings, return_rows=not keep_all, verbose=verbose
+            tasks, binned, sampling, settings, specs, return_rows=not keep_all, verbose=verbose
         )
         if keep_all:
             kept = fetch_all_rows(tasks, binned.partitions)
         else:
             kept = concatenate_distinct_rows(
                 [batch.leaf_rows for batch in batches if batch.leaf_rows is not None]
+                + ([] if working is None else fetch_last_row(tasks, binned, settings.censoring))
             )
-        fetched_edges = edges.result()
-    return assemble_model(table, settings, sampling, fetched_edges, batches, kept)
+        scored = fetch_scored_rows(tasks, binned, kept) if has_root else None
+        edges = preprocessing.edges.result()
+    model = assemble_model(table, settings, sampling, edges, working, batches, kept)
+    return model if scored is None else add_root_share(model, *scored)
+
+
+def fetch_working_model(preprocessing: Preprocessing) -> WorkingModel | None:
+    """The working model, without linear predictors of its own."""
+    if preprocessing.working is None:
+        return None
+    fitted: CrossFit = preprocessing.working.result()
+    return fitted.model
 
 
 def grow_trees(
@@ -100,13 +135,13 @@ def grow_trees(
     binned: BinnedTable,
     sampling: Sampling,
     settings: Settings,
+    specs: list[GrowthSpec],
     *,
     return_rows: bool,
     verbose: bool,
 ) -> list[GrownBatch]:
-    """Grow all trees in batches, and return the batches in order."""
+    """Grow all trees in batches, and return the batches in order; a spec for each kind of tree."""
     table = binned.table
-    spec = make_growth_spec(binned, settings)
     rows_per_tree = sampling.size * table.n_rows / sampling.n_units
     bytes_per_tree = rows_per_tree * (len(table.columns.kinds) + BYTES_PER_ROW)
     n_parts = len(binned.partitions)
@@ -119,27 +154,40 @@ def grow_trees(
         honest=sampling.honest,
         bag_size=sampling.bag_size,
     )
-    batches = [
-        TreeBatch(unit_sampling, first, min(first + size, settings.n_trees))
-        for first in range(0, settings.n_trees, size)
-    ]
+    batches: list[tuple[TreeBatch, Future]] = []
+    for numbers, spec in zip(number_kinds(settings.n_trees, len(specs)), specs, strict=True):
+        shared = tasks.share(spec)
+        for first in range(0, len(numbers), size):
+            batches.append((TreeBatch(unit_sampling, numbers[first : first + size]), shared))
 
-    def make_task(batch: TreeBatch) -> Any:
+    def make_task(number: int) -> Any:
+        batch, spec = batches[number]
         rows = [
-            tasks.task("draw", (batch.first, i), select_rows, partition, batch)
+            tasks.task("draw", (number, i), select_rows, partition, batch)
             for i, partition in enumerate(binned.partitions)
         ]
-        return tasks.task("grow", batch.first, grow_batch, rows, batch, spec, return_rows)
+        return tasks.task("grow", number, grow_batch, rows, batch, spec, return_rows)
 
-    results: Any = tasks.run_bounded(map(make_task, batches), n_threads)
+    results: Any = tasks.run_bounded(map(make_task, range(len(batches))), n_threads)
     if verbose:
         results = show_progress(results, len(batches), settings.n_trees)
     grown: dict[int, GrownBatch] = {key[1]: result for key, result in results}
-    return [grown[batch.first] for batch in batches]
+    return [grown[number] for number in range(len(batches))]
 
 
-def make_growth_spec(binned: BinnedTable, settings: Settings) -> GrowthSpec:
-    """How the trees of this table are grown."""
+def number_kinds(n_trees: int, n_kinds: int) -> list[tuple[int, ...]]:
+    """Numbers of the direct trees and, if there are two kinds, of the residual trees."""
+    numbers = tuple(number_trees(n_trees, n_kinds > 1).tolist())
+    if n_kinds == 1:
+        return [numbers]
+    n_direct = count_direct(n_trees)
+    return [numbers[:n_direct], numbers[n_direct:]]
+
+
+def make_growth_specs(
+    tasks: ClusterTasks, binned: BinnedTable, settings: Settings, working: WorkingModel | None
+) -> list[GrowthSpec]:
+    """How direct trees are grown and, with a working model, how residual trees are."""
     summaries = [part.summary for part in binned.table.parts]
     largest_time = max(
         max(abs(part.first_time), abs(part.last_time))
@@ -147,12 +195,28 @@ def make_growth_spec(binned: BinnedTable, settings: Settings) -> GrowthSpec:
         if part.n_rows
     )
     last_entry = max(summary.last_entry for summary in summaries)
-    return GrowthSpec(
+    direct = GrowthSpec(
         scale_criterion(settings.growing, largest_time),
         binned.table.columns.categorical,
         settings.censoring,
         has_late_entry=last_entry >= min(summary.first_time for summary in summaries),
     )
+    if working is None:
+        return [direct]
+    shared = tasks.share(working)
+    residuals: list[ResidualSummary] = tasks.run(
+        [
+            tasks.task("residuals", i, summarise_residuals, part, shared, settings.censoring)
+            for i, part in enumerate(binned.partitions)
+        ]
+    )
+    last_entry = max(part.last_entry for part in residuals)
+    residual = direct._replace(
+        growing=scale_criterion(settings.growing, max(part.largest for part in residuals)),
+        has_late_entry=last_entry >= min(part.first for part in residuals),
+        working=working,
+    )
+    return [direct, residual]
 
 
 def choose_batch_size(
@@ -175,11 +239,52 @@ def fetch_all_rows(tasks: ClusterTasks, partitions: list[Future]) -> TargetRows:
     )
 
 
+def fetch_last_row(tasks: ClusterTasks, binned: BinnedTable, censoring: str) -> list[TargetRows]:
+    """A row with the last time: up to there the baseline hazard of a working model is known."""
+    summaries = [part.summary for part in binned.table.parts]
+    last_times = [
+        part.last_time if censoring == "right" else -part.first_time for part in summaries
+    ]
+    last = int(np.argmax(last_times))
+    return tasks.run([tasks.task("keep", last, take_last_row, binned.partitions[last], censoring)])
+
+
+def fetch_scored_rows(
+    tasks: ClusterTasks, binned: BinnedTable, kept: TargetRows
+) -> tuple[NDArray[np.intp], ScoredRows]:
+    """Rows of the table that choose the share of the root, with their bins and units."""
+    weight = np.ones(len(kept.row)) if kept.weight is None else kept.weight
+    rows = rows_to_score(weight)
+    ends = np.cumsum([part.summary.n_rows for part in binned.table.parts])
+    pieces = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    starts = [0, *ends[:-1].tolist()]
+    parts = tasks.run(
+        [
+            tasks.task("score", i, take_scored_rows, partition, piece - start)
+            for i, (partition, piece, start) in enumerate(
+                zip(binned.partitions, pieces, starts, strict=True)
+            )
+            if len(piece)
+        ]
+    )
+    return rows, concatenate_scored_rows(parts)
+
+
+def add_root_share(model: Model, rows: NDArray[np.intp], scored: ScoredRows) -> Model:
+    """The model with the share of the root that these rows choose out of bag."""
+    assert model.working is not None
+    drawn = in_bag_bits(model.sampling, model.tree_numbers, model.seed)
+    linear_predictor = model.working.linear_predictor[model.ranks[rows]]
+    queries = Queries(scored.codes, drawn[scored.unit], linear_predictor=linear_predictor)
+    return set_root_share(model, rows, queries)
+
+
 def assemble_model(
     table: Table,
     settings: Settings,
     sampling: Sampling,
     edges: list[NDArray[np.float64]],
+    working: WorkingModel | None,
     batches: list[GrownBatch],
     kept: TargetRows,
 ) -> Model:
@@ -195,8 +300,11 @@ def assemble_model(
     forest = join_trees(
         trees._replace(leaf_rows=rank_of_position[position]),
         categorical,
-        gains.sum(axis=0),
+        gains[: len(gains) if working is None else count_direct(settings.n_trees)].sum(axis=0),
     )
+    if working is not None:
+        assert kept.linear_predictor is not None
+        working = working._replace(linear_predictor=kept.linear_predictor[order])
     rows = Rows(
         codes=np.empty((len(categorical), 0), np.uint8),
         categorical=categorical,
@@ -215,4 +323,5 @@ def assemble_model(
         sampling=sampling,
         seed=settings.seed,
         censoring=settings.censoring,
+        working=working,
     )

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.layout import renumber_leaf_rows
 from cqrf._forest.rows import Rows
 from cqrf._forest.sampling import growth_seed, subsample_units
 from cqrf._forest.spec import Growing, Sampling, Subsamples, Trees
 from cqrf._forest.training import concatenate_batches, grow_from
-from cqrf._input.target import oriented, time_order
+from cqrf._input.target import Target, rank_target
+from cqrf._working_model.transform import WorkingModel
 from cqrf.dask.reading import BinnedPartition, TargetRows, concatenate_rows
+from cqrf.dask.working import rank_by_residual
 
 
 class UnitSampling(NamedTuple):
@@ -47,23 +50,24 @@ class UnitSampling(NamedTuple):
 
 
 class TreeBatch(NamedTuple):
-    """Trees ``first`` to ``end - 1`` of the forest."""
+    """Some trees of the forest, all direct or all residual, by their numbers."""
 
     sampling: UnitSampling
-    first: int
-    end: int
+    numbers: tuple[int, ...]
 
 
 class GrowthSpec(NamedTuple):
     """How to grow a tree from its rows.
 
-    ``has_late_entry`` says whether any row of the table enters after its first time.
+    ``working`` is the working model for residual trees, None for direct ones. ``has_late_entry``
+    says whether any row of the table enters after its first time, or first residual.
     """
 
     growing: Growing
     categorical: NDArray[np.bool_]
     censoring: str
     has_late_entry: bool
+    working: WorkingModel | None = None
 
 
 class TreeRows(NamedTuple):
@@ -108,7 +112,7 @@ class GrownBatch(NamedTuple):
 def draw_units(batch: TreeBatch) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
     """Units that each tree of a batch draws, ascending, and their draws (see ``TreeRows``)."""
     sampling, seed = batch.sampling.sampling, batch.sampling.seed
-    return [subsample_units(sampling, seed, tree) for tree in range(batch.first, batch.end)]
+    return [subsample_units(sampling, seed, tree) for tree in batch.numbers]
 
 
 def select_rows(partition: BinnedPartition, batch: TreeBatch) -> BatchRows:
@@ -144,12 +148,16 @@ def grow_batch(
 ) -> GrownBatch:
     """Grow the trees of a batch; with ``return_rows``, return the rows of their leaves too."""
     grown, leaf_rows = [], []
-    for tree in range(batch.first, batch.end):
-        tree_rows = _concatenate_tree_rows([part.of_tree(tree - batch.first) for part in parts])
-        target = tree_rows.rows.target
-        order = time_order(oriented(target.time, spec.censoring), target.event)
+    for k, tree in enumerate(batch.numbers):
+        tree_rows = _concatenate_tree_rows([part.of_tree(k) for part in parts])
+        target, order = rank_target(tree_rows.rows.target, spec.censoring)
         tree_rows = tree_rows.take(order)
-        trees, gains = _grow_tree(tree_rows, batch.sampling, tree, spec)
+        if spec.working is None:
+            trees, gains = _grow_tree(tree_rows, target, batch.sampling, tree, spec)
+        else:
+            target, order = rank_by_residual(tree_rows.rows, target, spec.working)
+            trees, gains = _grow_tree(tree_rows.take(order), target, batch.sampling, tree, spec)
+            trees = renumber_leaf_rows(trees, order)
         row_numbers: NDArray[Any] = tree_rows.rows.row
         grown.append((trees._replace(leaf_rows=row_numbers[trees.leaf_rows]), gains))
         if return_rows:
@@ -173,17 +181,19 @@ def _concatenate_tree_rows(parts: list[TreeRows]) -> TreeRows:
 
 
 def _grow_tree(
-    tree_rows: TreeRows, sampling: UnitSampling, tree: int, spec: GrowthSpec
+    tree_rows: TreeRows, target: Target, sampling: UnitSampling, tree: int, spec: GrowthSpec
 ) -> tuple[Trees, NDArray[np.float64]]:
-    """Grow a tree from its rows in time order; its leaves hold positions in ``tree_rows``."""
-    target = tree_rows.rows.target
-    time, first_at_risk = oriented(target.time, spec.censoring), None
+    """Grow a tree from its rows in order of the target; its leaves hold positions among them.
+
+    target : times or residuals of the rows, ascending, oriented to the right
+    """
+    first_at_risk = None
     if spec.has_late_entry and target.entry is not None:
-        first_at_risk = np.searchsorted(time, target.entry, side="right").astype(np.int32)
+        first_at_risk = np.searchsorted(target.time, target.entry, side="right").astype(np.int32)
     rows = Rows(
         codes=np.ascontiguousarray(tree_rows.codes.T),
         categorical=spec.categorical,
-        time=time,
+        time=target.time,
         event=target.event,
         weight=tree_rows.rows.weight,
         first_at_risk=first_at_risk,

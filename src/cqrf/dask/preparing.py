@@ -2,8 +2,10 @@
 
 1. ``cqrf-read``: check every partition; its target stays on the cluster.
 2. ``cqrf-count``: find the rows with positive weight, now that all weights are known.
-3. ``cqrf-sample``, ``cqrf-edges``: bin edges, from the rows that the local forest would use.
-4. ``cqrf-bin``: encode every partition; the codes stay on the cluster.
+3. ``cqrf-sample``, ``cqrf-edges``, ``cqrf-working``: bin edges and the working model, from the
+   rows that the local forest would use.
+4. ``cqrf-bin``: encode every partition, predict its rows with the working model; both stay on the
+   cluster.
 """
 
 from __future__ import annotations
@@ -20,22 +22,26 @@ from cqrf._forest import binning
 from cqrf._input.columns import NUMBER, Columns, join_columns
 from cqrf._input.sample_weight import WeightSummary, check_some_weight
 from cqrf._input.target import check_side_of_entry
+from cqrf._input.units import NO_UNIT
 from cqrf._model.fit import check_events, check_n_rows
 from cqrf._model.settings import Settings
 from cqrf._runtime.random import draw_without_replacement
+from cqrf._working_model.fit import has_enough, sample_rows
 from cqrf.dask.partitions import Partition
 from cqrf.dask.reading import (
     PartitionSummary,
     PositiveRows,
     ReadingContext,
+    SampledRows,
     bin_partition,
     find_edges,
     read_partition,
-    sample_features,
+    sample_partition,
     summarise_positive_rows,
     try_read_partition,
 )
 from cqrf.dask.tasks import ClusterTasks
+from cqrf.dask.working import fit_to_samples
 
 
 class TablePart(NamedTuple):
@@ -54,6 +60,13 @@ class Table(NamedTuple):
     n_rows: int
     columns: Columns
     context: Future
+
+
+class Preprocessing(NamedTuple):
+    """On the cluster: bin edges, and the ``CrossFit`` of the working model if there is one."""
+
+    edges: Future
+    working: Future | None
 
 
 class BinnedTable(NamedTuple):
@@ -154,37 +167,78 @@ def find_positive_rows(tasks: ClusterTasks, table: Table) -> list[PositiveRows]:
             for part in table.parts
         ]
     )
-    check_events(any(part.has_event for part in positive_rows))
+    check_events(any(part.n_events for part in positive_rows))
     return positive_rows
 
 
-def compute_edges(
-    tasks: ClusterTasks, table: Table, positive_rows: list[PositiveRows], settings: Settings
-) -> Future:
-    """Bin edges, from all rows with positive weight or from a random sample of them."""
-    ends = np.cumsum([part.n_rows for part in positive_rows])
-    n = int(ends[-1])
-    rows: list[NDArray[np.int64] | None] = [None] * len(positive_rows)
-    if n > binning.EDGE_SAMPLE:
-        drawn = np.sort(draw_without_replacement(settings.seed, n, binning.EDGE_SAMPLE))
-        pieces = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
-        starts = ends - [part.n_rows for part in positive_rows]
-        rows = [piece - start for piece, start in zip(pieces, starts, strict=True)]
+def compute_preprocessing(
+    tasks: ClusterTasks,
+    table: Table,
+    positive_rows: list[PositiveRows],
+    units: list[Any],
+    settings: Settings,
+) -> Preprocessing:
+    """Bin edges and the working model, from rows with positive weight or random samples of them."""
+    has_working = settings.working_model is not None and has_enough(
+        sum(part.n_rows for part in positive_rows), sum(part.n_events for part in positive_rows)
+    )
     samples = [
         tasks.task(
             "sample",
             part.number,
-            sample_features,
+            sample_partition,
             part.number,
             table.context,
             part.X,
             part.target,
-            sampled,
+            rows,
+            part_units,
+            settings.censoring,
         )
-        for part, sampled in zip(table.parts, rows, strict=True)
+        for part, rows, part_units in zip(
+            table.parts, choose_samples(positive_rows, settings.seed, has_working), units
+        )
     ]
-    (edges,) = tasks.submit([tasks.task("edges", 0, find_edges, samples, table.context, settings)])
-    return edges
+    edges = tasks.task("edges", 0, find_edges, samples, table.context, settings)
+    if not has_working:
+        return Preprocessing(tasks.submit([edges])[0], None)
+    fitted_to = [
+        tasks.task("working-sample", i, attrgetter("working"), sample)
+        for i, sample in enumerate(samples)
+    ]
+    working = tasks.task(
+        "working", 0, fit_to_samples, fitted_to, edges, table.columns, settings.seed
+    )
+    return Preprocessing(*tasks.submit([edges, working]))
+
+
+def choose_samples(
+    positive_rows: list[PositiveRows], seed: int, has_working: bool
+) -> list[SampledRows]:
+    """Rows of each part that bin edges and working model are computed from."""
+    n = sum(part.n_rows for part in positive_rows)
+    drawn = None
+    if n > binning.EDGE_SAMPLE:
+        drawn = np.sort(draw_without_replacement(seed, n, binning.EDGE_SAMPLE))
+    for_edges = _split_rows(drawn, positive_rows)
+    if not has_working:
+        return [SampledRows(rows, None) for rows in for_edges]
+    for_working = _split_rows(sample_rows(n, seed), positive_rows)
+    return [
+        SampledRows(edges, working) for edges, working in zip(for_edges, for_working, strict=True)
+    ]
+
+
+def _split_rows(
+    rows: NDArray[np.int64] | None, positive_rows: list[PositiveRows]
+) -> list[slice | NDArray[np.int64]]:
+    """Sampled rows of each part, from ascending rows of the table; None for all."""
+    if rows is None:
+        return [slice(None)] * len(positive_rows)
+    ends = np.cumsum([part.n_rows for part in positive_rows])
+    pieces = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    starts = ends - [part.n_rows for part in positive_rows]
+    return [piece - start for piece, start in zip(pieces, starts, strict=True)]
 
 
 def number_units(
@@ -195,15 +249,18 @@ def number_units(
         ends = np.cumsum([0, *(part.n_rows for part in positive_rows)]).tolist()
         return ends[-1], ends[:-1]
     numbers: dict[Any, int] = {}
+    for part in positive_rows:
+        for group in (part.groups or ())[: part.n_groups]:
+            numbers.setdefault(group, len(numbers))
     units = [
-        np.array([numbers.setdefault(group, len(numbers)) for group in part.groups or ()], np.int32)
+        np.array([numbers.get(group, NO_UNIT) for group in part.groups or ()], np.int32)
         for part in positive_rows
     ]
     return len(numbers), units
 
 
 def bin_partitions(
-    tasks: ClusterTasks, table: Table, edges: Future, units: list[Any]
+    tasks: ClusterTasks, table: Table, preprocessing: Preprocessing, units: list[Any]
 ) -> list[Future]:
     """Encode every partition, and release the targets that were read before."""
     first_rows = np.cumsum([0, *(part.summary.n_rows for part in table.parts)]).tolist()
@@ -217,9 +274,10 @@ def bin_partitions(
                 table.context,
                 part.X,
                 part.target,
-                edges,
+                preprocessing.edges,
                 first_row,
                 part_units,
+                preprocessing.working,
             )
             for part, first_row, part_units in zip(table.parts, first_rows, units)
         ]

@@ -1,8 +1,9 @@
 """Reading: what a worker does with one partition.
 
 A partition of X is read three times: to check it and find the kinds of its columns, to sample
-the rows that determine the bin edges, and to encode it in bins. Only the target, the weights, the
-groups and the one-byte codes are held on the cluster.
+the rows that determine the bin edges and the working model, and to encode it in bins. Only the
+target, the weights, the groups, the one-byte codes and the linear predictor of the working model
+are held on the cluster.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from cqrf._input.sample_weight import WeightSummary, read_part_of_weights, summa
 from cqrf._input.target import (
     Target,
     join_targets,
+    oriented,
     read_target,
 )
-from cqrf._input.units import list_by_appearance, read_groups
+from cqrf._input.units import NO_UNIT, list_by_appearance, read_groups
 from cqrf._model.fit import find_bins
 from cqrf._model.settings import Settings
+from cqrf._working_model.fit import CrossFit
 from cqrf.dask.partitions import Partition
 
 
@@ -68,34 +71,71 @@ class PartitionTarget(NamedTuple):
 class PositiveRows(NamedTuple):
     """Summary of the rows of a partition with positive weight.
 
-    ``groups`` lists their distinct groups in order of first appearance.
+    ``groups`` lists the distinct groups of the partition: first the ``n_groups`` of these rows in
+    order of first appearance, then those that only rows of weight 0 are in.
     """
 
     n_rows: int
-    has_event: bool
+    n_events: int
     first_time: float
     last_time: float
     groups: list[Any] | None
+    n_groups: int
+
+
+class SampledRows(NamedTuple):
+    """Rows of a partition to sample, numbered among those with positive weight.
+
+    ``working`` is None without a working model.
+    """
+
+    edges: slice | NDArray[np.int64]
+    working: slice | NDArray[np.int64] | None
+
+
+class WorkingSample(NamedTuple):
+    """Rows that the working model is fitted to: features, target oriented to the right, units."""
+
+    matrix: NDArray[Any]
+    target: Target
+    weight: NDArray[np.float64]
+    unit: NDArray[np.int32]
+
+
+class PartitionSample(NamedTuple):
+    """Features of the rows that determine the bin edges, and rows for the working model."""
+
+    matrix: NDArray[Any]
+    working: WorkingSample | None
 
 
 class TargetRows(NamedTuple):
-    """Some rows of the table: their row numbers in it, their target and relative weights."""
+    """Some rows of the table: their row numbers in it, their target and relative weights.
+
+    ``linear_predictor`` is that of the working model, cross-fitted; None without such a model.
+    """
 
     row: NDArray[np.int64]
     target: Target
     weight: NDArray[np.float32] | None
+    linear_predictor: NDArray[np.float64] | None
 
     def take(self, positions: NDArray[Any]) -> TargetRows:
         """The rows at these positions."""
-        weight = None if self.weight is None else self.weight[positions]
-        return TargetRows(self.row[positions], self.target.take(positions), weight)
+        return TargetRows(
+            self.row[positions],
+            self.target.take(positions),
+            None if self.weight is None else self.weight[positions],
+            None if self.linear_predictor is None else self.linear_predictor[positions],
+        )
 
 
 class BinnedPartition(NamedTuple):
     """A partition with its features encoded in bins; codes of shape (n, n_features).
 
     ``unit`` and ``row_of_unit`` have one entry per row with positive weight, sorted by sampling
-    unit (ascending): its unit, and its row in the partition.
+    unit (ascending): its unit, and its row in the partition. ``cluster`` has the unit that each
+    row belongs to, drawn or not.
     """
 
     first_row: int
@@ -104,12 +144,17 @@ class BinnedPartition(NamedTuple):
     codes: NDArray[np.uint8]
     unit: NDArray[np.int32]
     row_of_unit: NDArray[np.int32]
+    cluster: NDArray[np.int32]
+    linear_predictor: NDArray[np.float64] | None
 
     def take(self, positions: NDArray[Any]) -> TargetRows:
         """The rows at these positions, numbered in the whole table."""
-        row = self.first_row + positions.astype(np.int64)
-        weight = None if self.weight is None else self.weight[positions]
-        return TargetRows(row, self.target.take(positions), weight)
+        return TargetRows(
+            self.first_row + positions.astype(np.int64),
+            self.target.take(positions),
+            None if self.weight is None else self.weight[positions],
+            None if self.linear_predictor is None else self.linear_predictor[positions],
+        )
 
 
 def read_partition(
@@ -156,39 +201,57 @@ def summarise_positive_rows(context: ReadingContext, read: PartitionTarget) -> P
     """Summary of the rows with positive weight; needs the weights of all partitions."""
     assert read.target is not None
     is_positive, _ = _relative_weights(context, read)
-    groups = None
+    groups, n_groups = None, 0
     if read.groups is not None:
-        first, _ = list_by_appearance(read.groups[is_positive])
-        groups = read.groups[is_positive][first].tolist()
+        labels = read.groups[_positive_first(is_positive)]
+        first, number = list_by_appearance(labels)
+        groups = labels[first].tolist()
+        n_groups = int(number[: is_positive.sum()].max(initial=-1)) + 1
     target = read.target.take(np.flatnonzero(is_positive))
     return PositiveRows(
         n_rows=len(target.time),
-        has_event=bool(target.event.any()),
+        n_events=int(target.event.sum()),
         first_time=float(target.time.min(initial=np.inf)),
         last_time=float(target.time.max(initial=-np.inf)),
         groups=groups,
+        n_groups=n_groups,
     )
 
 
-def sample_features(
+def sample_partition(
     number: int,
     context: ReadingContext,
     X: Any,
     read: PartitionTarget,
-    rows: NDArray[np.int64] | None,
-) -> NDArray[Any]:
-    """Feature matrix of the rows with positive weight: all of them, or those listed in rows."""
-    is_positive, _ = _relative_weights(context, read)
-    matrix = _read_matrix(number, context, X)[is_positive]
-    return matrix if rows is None else matrix[rows]
+    rows: SampledRows,
+    units: int | NDArray[np.int32],
+    censoring: str,
+) -> PartitionSample:
+    """Rows of a partition for bin edges and working model; ``units`` as in bin_partition."""
+    assert read.target is not None
+    is_positive, weight = _relative_weights(context, read)
+    matrix = _read_matrix(number, context, X)
+    positive = np.flatnonzero(is_positive)
+    working = None
+    if rows.working is not None:
+        chosen = positive[rows.working]
+        target = read.target.take(chosen)
+        working = WorkingSample(
+            matrix=matrix[chosen],
+            target=target._replace(time=oriented(target.time, censoring)),
+            weight=np.ones(len(chosen)) if weight is None else weight[chosen].astype(np.float64),
+            unit=_find_clusters(is_positive, read.groups, units)[chosen],
+        )
+    return PartitionSample(matrix[positive[rows.edges]], working)
 
 
 def find_edges(
-    samples: list[NDArray[Any]], context: ReadingContext, settings: Settings
+    samples: list[PartitionSample], context: ReadingContext, settings: Settings
 ) -> list[NDArray[np.float64]]:
     """Bin edges of every feature from the samples of all partitions."""
     assert context.columns is not None
-    return find_bins(np.concatenate(samples), context.columns, settings, n_jobs=1)
+    matrix = np.concatenate([sample.matrix for sample in samples])
+    return find_bins(matrix, context.columns, settings, n_jobs=1)
 
 
 def bin_partition(
@@ -199,28 +262,28 @@ def bin_partition(
     edges: list[NDArray[np.float64]],
     first_row: int,
     units: int | NDArray[np.int32],
+    working: CrossFit | None,
 ) -> BinnedPartition:
-    """Encode a partition in bins.
+    """Encode a partition in bins, and predict its rows with the working model.
 
     ``units`` is the sampling unit of its first row with positive weight, or, with groups, the
-    unit of each of its groups in order of first appearance.
+    unit of each of its groups in the order of ``PositiveRows``.
     """
     assert read.target is not None
-    codes = encode(_read_matrix(number, context, X), edges, n_jobs=1)
+    codes = np.ascontiguousarray(encode(_read_matrix(number, context, X), edges, n_jobs=1).T)
     is_positive, weight = _relative_weights(context, read)
+    cluster = _find_clusters(is_positive, read.groups, units)
     rows = np.flatnonzero(is_positive)
-    if read.groups is None:
-        unit = np.arange(len(rows)) + units
-    else:
-        unit = np.asarray(units)[list_by_appearance(read.groups[is_positive])[1]]
-    by_unit = np.argsort(unit, kind="stable")
+    by_unit = rows[np.argsort(cluster[rows], kind="stable")]
     return BinnedPartition(
         first_row=first_row,
         target=read.target,
         weight=weight,
-        codes=np.ascontiguousarray(codes.T),
-        unit=unit[by_unit].astype(np.int32),
-        row_of_unit=rows[by_unit].astype(np.int32),
+        codes=codes,
+        unit=cluster[by_unit],
+        row_of_unit=by_unit.astype(np.int32),
+        cluster=cluster,
+        linear_predictor=None if working is None else working.predict_training(codes, cluster),
     )
 
 
@@ -229,14 +292,40 @@ def take_all_rows(partition: BinnedPartition) -> TargetRows:
     return partition.take(np.arange(len(partition.target.time)))
 
 
+def take_last_row(partition: BinnedPartition, censoring: str) -> TargetRows:
+    """A row of a partition with its last time; the first time under left censoring."""
+    last = np.argmax(oriented(partition.target.time, censoring))
+    return partition.take(np.array([last]))
+
+
 def concatenate_rows(parts: list[TargetRows]) -> TargetRows:
     """Rows of several parts, in the order of the parts."""
     weights = [part.weight for part in parts if part.weight is not None]
+    predictors = [part.linear_predictor for part in parts if part.linear_predictor is not None]
     return TargetRows(
         np.concatenate([part.row for part in parts]),
         join_targets([part.target for part in parts]),
         np.concatenate(weights) if weights else None,
+        np.concatenate(predictors) if predictors else None,
     )
+
+
+def _positive_first(is_positive: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Rows of a partition, those with positive weight before the others."""
+    return np.argsort(~is_positive, kind="stable")
+
+
+def _find_clusters(
+    is_positive: NDArray[np.bool_], groups: NDArray[Any] | None, units: int | NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Unit that each row of a partition belongs to; NO_UNIT for none."""
+    cluster = np.full(len(is_positive), NO_UNIT, dtype=np.int32)
+    if groups is None:
+        cluster[is_positive] = np.arange(is_positive.sum()) + units
+    else:
+        rows = _positive_first(is_positive)
+        cluster[rows] = np.asarray(units)[list_by_appearance(groups[rows])[1]]
+    return cluster
 
 
 def _relative_weights(
