@@ -33,6 +33,10 @@ from cqrf.inspection import partial_dependence
 
 # Values of curves beyond their ends, which earlier revisions always gave.
 EXTEND = {"beyond": "extend"} if hasattr(cqrf, "BeyondFollowUpWarning") else {}
+# Earlier revisions have no working model: all forests are grown without one.
+PLAIN: dict[str, Any] = (
+    {"working_model": None} if "working_model" in CensoredQuantileForest().get_params() else {}
+)
 N_TEST = 25
 LEVELS = [0.5, 0.1, 0.9, 0.25, 0.75]  # not in order, which must not matter
 UNIDENTIFIED = ("inf", "clip", "nan")
@@ -228,7 +232,8 @@ def make_target(
 def make_both(order: dict[str, Any]) -> tuple[CensoredQuantileForest, Table]:
     """A forest that is not fitted, and its table."""
     settings = order["settings"]
-    return CensoredQuantileForest(**settings), make_table(order["table"], settings["censoring"])
+    forest = CensoredQuantileForest(**settings, **PLAIN)
+    return forest, make_table(order["table"], settings["censoring"])
 
 
 def fit_example(order: dict[str, Any]) -> tuple[CensoredQuantileForest, Table]:
@@ -335,7 +340,7 @@ def add_many_rows(case: Case) -> None:
     y = censored(np.minimum(latent, limit), latent <= limit)
     settings = {"n_estimators": 6, "max_samples": 3000, "random_state": 0, "n_jobs": 2}
     for name, weight in (("", None), ("weighted ", rng.random(n))):
-        forest = CensoredQuantileForest(**settings).fit(X, y, weight)
+        forest = CensoredQuantileForest(**settings, **PLAIN).fit(X, y, weight)
         add_quantiles(forest, X[:100], case, name)
         case.add_parts(f"{name}weights", SPARSE, forest.weights, X[:100])
         case.add_value(f"{name}feature_importances_", forest.feature_importances_)
@@ -474,13 +479,14 @@ def add_conformal(case: Case) -> None:
     limit = np.random.default_rng(1).exponential(8, n)
     y = censored(np.minimum(simulated.latent, limit), simulated.latent <= limit)
     test = datasets.make_aft(40, 5, random_state=2).X
-    forest = CensoredQuantileForest(n_estimators=20, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0, **PLAIN)
+    for_censoring = CensoredQuantileForest(n_estimators=10, honest=False, random_state=1, **PLAIN)
     chosen: list[dict[str, Any]] = [
         {"method": "adaptive"},
         {"method": "adaptive", "coverage": 0.6, "calibration_share": 0.3},
         {"method": "fixed"},
         {"method": "fixed", "cutoff": 4.0},
-        {"censoring_forest": CensoredQuantileForest(n_estimators=10, honest=False, random_state=1)},
+        {"censoring_forest": for_censoring},
     ]
     for number, options in enumerate(chosen):
         for known in (None, limit):
@@ -496,7 +502,7 @@ def add_conformal(case: Case) -> None:
 def add_tuning(case: Case) -> None:
     """Trials and the best forest of a small search, over our space and a given one."""
     X, y, _, _ = datasets.make_aft(120, 5, random_state=0)
-    start = CensoredQuantileForest(n_estimators=90, random_state=0, n_jobs=2)
+    start = CensoredQuantileForest(n_estimators=90, random_state=0, n_jobs=2, **PLAIN)
     space = {"min_samples_leaf": [3, 5, 10], "honest": [True, False], "max_samples": [0.4, 0.7]}
     rows = {
         "sample_weight": np.linspace(0, 2, 120),
@@ -542,7 +548,7 @@ def add_dask(order: dict[str, Any], case: Case) -> None:
 
     _, table = make_both(order)
     with Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=2):
-        forest = DaskCensoredQuantileForest(**order["settings"])
+        forest = DaskCensoredQuantileForest(**order["settings"], **PLAIN)
         frame = isinstance(table.X, pd.DataFrame)
         rows = table.X, table.y, table.sample_weight, table.groups
         forest.fit(*(in_partitions(each, frame) for each in rows))
