@@ -1,4 +1,4 @@
-"""Accuracy on twenty real tables of the package SurvSet, relative to a forest without working model.
+"""Accuracy on twenty real tables of SurvSet, relative to a forest without working model.
 
 Three-fold cross-validation, folds stratified by event and the same for all methods, 200 trees. For
 each table the integrated Brier score (10th to 90th percentile of the test times, Kaplan-Meier

@@ -67,4 +67,4 @@ def test_levels_that_matter_are_used(working_model):
     skill, importance = as_levels.score_oob(), as_levels.feature_importances_[-1]
     as_numbers = forest.fit(frame.astype({"level": float}), y).score_oob()
     assert importance > 0.5
-    assert skill > as_numbers + 0.1
+    assert skill > as_numbers + 0.05
