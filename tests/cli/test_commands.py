@@ -404,6 +404,35 @@ def test_role_of_entry_is_remembered(frame):
     call("evaluate", "m.cqrf", "renamed.csv", "--entry", "since")
 
 
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [
+        ([], CensoredQuantileForest().working_model),
+        (["--working-model", "cox"], "cox"),
+        (["--working-model", "none"], None),
+        (["--working-model", "auto"], "auto"),
+        (["--working-model", "none", "--set", "working_model=cox"], "cox"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_the_working_model_is_an_option(frame, options, setting):
+    roles = [*ROLES, "--ignore", "id", *FAST]
+    call("fit", "data.csv", *roles, *options, "-o", "w.cqrf")
+    forest = CensoredQuantileForest.load("w.cqrf")
+    expected, X = make_forest(frame, working_model=setting)
+    assert forest.working_model == setting
+    assert (forest.model_.working is None) == (setting is None)
+    assert np.array_equal(
+        forest.predict(X, [0.3], unidentified="clip"),
+        expected.predict(X, [0.3], unidentified="clip"),
+    )
+
+
+def test_another_working_model_is_refused(frame):
+    said = refused("tune", "data.csv", *ROLES, "--working-model", "aft", "-o", "w.cqrf")
+    assert said == "cqrf: --working-model aft: write one of auto, cox, none."
+
+
 def test_settings(frame):
     options = ["--set", "min_samples_leaf=9", "--set", "criterion=logrank", "--seed", "4"]
     call("fit", "data.csv", *ROLES, *options, *FAST, "-o", "m.cqrf")

@@ -4,6 +4,8 @@ import json
 import resource
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +55,30 @@ def test_everything_is_as_in_the_loaded_forest(table, censoring):
     np.testing.assert_array_equal(shares, forest.feature_importances_)
     shown = call("info", "m.cqrf").stdout
     assert "max_depth=2, time_unit='days'" in shown.replace("censoring='left', ", "")
+
+
+def test_the_working_model_is_named_with_its_share(table):
+    fit(table).save("plain.cqrf")
+    assert read_info("plain.cqrf")["working_model"] is None
+    assert "no working model: all trees are grown on times" in call("info", "plain.cqrf").stdout
+    forest = fit(table, working_model="cox")
+    model = forest.model_
+    forest.model_ = replace(model, working=model.working._replace(root_share=0.125))
+    forest.save("m.cqrf")
+    info = read_info("m.cqrf")
+    assert info["settings"]["working_model"] == "cox"
+    assert info["working_model"] == {"residual_trees": 4, "root_share": 0.125}
+    assert 9 - model.residual_trees.n_direct == 4
+    shown = call("info", "m.cqrf").stdout
+    assert "ridge Cox as working model: 4 of the trees are grown on its residuals" in shown
+    assert "its own curve has a share of 12%" in shown
+
+
+def test_a_file_of_an_older_format_has_no_working_model():
+    path = Path(__file__).parents[1] / "data" / "models" / "format_1.cqrf"
+    info = read_info(str(path))
+    assert info["working_model"] is None
+    assert info["settings"]["working_model"] is None
 
 
 def test_features_without_names_and_trees_without_splits(tmp_path, monkeypatch):

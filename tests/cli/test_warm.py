@@ -58,6 +58,21 @@ def test_after_it_the_commands_have_all_their_kernels(tmp_path, monkeypatch):
         ["evaluate", "m.cqrf", "t.csv"],
         ["report", "m.cqrf", "t.csv", "-o", "r.html"],
     ]
+    with_model = ["--working-model", "cox", "--set", "min_samples_leaf=2"]
+    commands += [
+        ["fit", "t.csv", *ROLES, *ignored, *with_model, "--bag-size", "2", "-o", "w.cqrf"],
+        ["fit", "t.csv", *ROLES, *extra, *with_model, "-o", "extra_w.cqrf"],
+        ["tune", "t.csv", *ROLES, *ignored, *with_model, "--trials", "2", "-o", "tuned_w.cqrf"],
+        ["conformal", "t.csv", *ROLES, *ignored, *with_model, "-o", "c_w.cqrf"],
+        ["predict", "w.cqrf", "t.csv", *PREDICTIONS],
+        ["predict", "w.cqrf", "t.csv", "--survival", "5", "--confidence", ".9"],
+        ["predict", "w.cqrf", "t.csv", *PREDICTIONS, "--given", "3"],
+        ["predict", "extra_w.cqrf", "t.csv", *PREDICTIONS],
+        ["predict", "c_w.cqrf", "t.csv"],
+        ["evaluate", "w.cqrf"],
+        ["evaluate", "w.cqrf", "t.csv"],
+        ["report", "w.cqrf", "t.csv", "-o", "r_w.html"],
+    ]
     run = subprocess.run(
         [sys.executable, "-c", COMMANDS, json.dumps(commands)], capture_output=True, text=True
     )

@@ -39,6 +39,7 @@ from cqrf.cli.options import (
     Trees,
     Unit,
     Weight,
+    WorkingModel,
     parse_numbers,
 )
 
@@ -66,6 +67,7 @@ def fit(
     drop_invalid: DropInvalid = False,
     trees: Trees = 500,
     bag_size: BagSize = 1,
+    working_model: WorkingModel = None,
     seed: Seed = 0,
     settings: Set = None,
     jobs: Jobs = -1,
@@ -116,6 +118,7 @@ def tune(
     ] = None,
     trees: Trees = 500,
     bag_size: BagSize = 1,
+    working_model: WorkingModel = None,
     seed: Seed = 0,
     settings: Set = None,
     jobs: Jobs = -1,
@@ -157,6 +160,7 @@ def conformal(
     calibration_share: CalibrationShare = 0.5,
     trees: Trees = 500,
     bag_size: BagSize = 1,
+    working_model: WorkingModel = None,
     seed: Seed = 0,
     settings: Set = None,
     jobs: Jobs = -1,
@@ -198,6 +202,7 @@ def read_task(options: Mapping[str, Any]) -> FitTask:
         "event_name": "event_name",
     }
     settings = {setting: options[name] for setting, name in names.items()}
+    settings |= read_working_model(options["working_model"])
     notation = {name: options[name] for name in ("encoding", "na", "decimal", "dates")}
     return FitTask(
         path=options["data"],
@@ -208,3 +213,13 @@ def read_task(options: Mapping[str, Any]) -> FitTask:
         notation=parse_notation(**notation),
         drop_invalid=options["drop_invalid"],
     )
+
+
+def read_working_model(choice: str | None) -> dict[str, str | None]:
+    """The setting that --working-model gives, if any."""
+    if choice is None:
+        return {}
+    choices = {"auto": "auto", "cox": "cox", "none": None}
+    if choice not in choices:
+        raise ValueError(f"--working-model {choice}: write one of {', '.join(choices)}.")
+    return {"working_model": choices[choice]}

@@ -30,6 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "n_neighbors": 0.1,
     "solver": "root",
     "bag_size": 1,
+    "working_model": None,
     "prediction": "median",
     "unidentified": "inf",
     "time_unit": None,
@@ -79,6 +80,7 @@ def describe_summary(held: FileSummary) -> dict[str, Any]:
         "last_time": held.last_time,
         "trees": held.n_trees,
         "leaves": held.n_leaves,
+        "working_model": _describe_working_model(held),
         "columns": [
             {
                 "name": name,
@@ -92,6 +94,13 @@ def describe_summary(held: FileSummary) -> dict[str, Any]:
         "seed": held.seed,
         "notes": held.notes,
     }
+
+
+def _describe_working_model(held: FileSummary) -> dict[str, Any] | None:
+    """Trees grown on the residuals of the working model, and the share of its own curve."""
+    if held.root_share is None:
+        return None
+    return {"residual_trees": held.n_trees // 2, "root_share": held.root_share}
 
 
 def print_info(path: str, *, as_json: bool) -> None:
@@ -115,6 +124,7 @@ def print_info(path: str, *, as_json: bool) -> None:
         f"{censored:.0%} censored; "
         f"times from {format_plain(info['first_time'])} to {format_plain(info['last_time'])}",
         "Trees": f"{info['trees']}, of {leaves:.0f} leaves on average",
+        "Model": _word_working_model(info),
         "Settings": ", ".join(f"{n}={x!r}" for n, x in changed.items()) or "the defaults",
         "Notes": ", ".join(f"{n}: {x}" for n, x in info["notes"].items()) or "none",
     }
@@ -122,6 +132,16 @@ def print_info(path: str, *, as_json: bool) -> None:
         print(f"{title:<9}{line}")
     print()
     print_columns(info["columns"])
+
+
+def _word_working_model(info: dict[str, Any]) -> str:
+    working = info["working_model"]
+    if working is None:
+        return "no working model: all trees are grown on times"
+    return (
+        f"ridge Cox as working model: {working['residual_trees']} of the trees are grown on its "
+        f"residuals; its own curve has a share of {working['root_share']:.0%}"
+    )
 
 
 def print_columns(columns: list[dict[str, Any]]) -> None:

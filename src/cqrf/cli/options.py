@@ -91,6 +91,15 @@ BagSize = Annotated[
         "--bag-size", min=1, help="2 or more: predict can then give --confidence intervals."
     ),
 ]
+WorkingModel = Annotated[
+    str | None,
+    typer.Option(
+        "--working-model",
+        metavar="auto|cox|none",
+        help="Model that half of the trees start from. Default: that of CensoredQuantileForest.",
+        show_default=False,
+    ),
+]
 Unit = Annotated[
     str | None,
     typer.Option("--unit", help="Unit of the times, as in days: for reports and pictures."),

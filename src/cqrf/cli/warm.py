@@ -77,6 +77,14 @@ def make_rows() -> tuple[NDArray[np.float64], NDArray[np.void], NDArray[np.float
     return X, censored(time, rng.random(N_ROWS) < 0.7), rng.random(N_ROWS) + 0.5
 
 
+def make_frame(X: NDArray[np.float64]) -> pa.Table:
+    """The features with missing values, and a category."""
+    X = X.copy()
+    X[::7, 1] = np.nan
+    labels = np.array(["red", "green", "blue", None], dtype=object)[np.arange(N_ROWS) % 4]
+    return pa.table({**{f"x{j}": X[:, j] for j in range(4)}, "colour": labels.tolist()})
+
+
 def make_forest(**settings: Any) -> CensoredQuantileForest:
     """A forest that is fitted in no time."""
     return CensoredQuantileForest(**{"n_estimators": 20, "random_state": 0, **settings})
@@ -101,9 +109,7 @@ def use_weights() -> None:
 def use_frames() -> None:
     """Fit to a frame with categories and missing values, with and without weights."""
     X, y, weight = make_rows()
-    X[::7, 1] = np.nan
-    labels = np.array(["red", "green", "blue", None], dtype=object)[np.arange(N_ROWS) % 4]
-    frame = pa.table({**{f"x{j}": X[:, j] for j in range(4)}, "colour": labels.tolist()})
+    frame = make_frame(X)
     for criterion in CRITERIA:
         for each in (None, weight):
             forest = make_forest(criterion=criterion).fit(frame, y, each)
@@ -136,6 +142,25 @@ def use_bags() -> None:
     read_everything(forest, X)
     forest.survival_confidence_interval(X, TIMES)
     forest.quantile_confidence_interval(X, LEVELS)
+
+
+def use_working_model() -> None:
+    """Fit with a working model: numbers, categories, weights, entries, left censoring, bags."""
+    X, y, weight = make_rows()
+    entered = censored(y["time"], y["event"], entry=y["time"] * (np.arange(N_ROWS) % 2) / 2)
+    frame = make_frame(X)
+    groups = np.arange(N_ROWS) // 2
+    for rows, target, each in ((X, y, None), (X, y, weight), (frame, y, None), (frame, y, weight)):
+        for bag_size in (1, 2):
+            forest = make_forest(working_model="cox", bag_size=bag_size)
+            read_everything(forest.fit(rows, target, each, groups), rows)
+        forest.survival_confidence_interval(rows, TIMES)
+        forest.quantile_confidence_interval(rows, LEVELS)
+        forest.score(rows, target)
+    for rows in (X, frame):
+        for each in (None, weight):
+            read_everything(make_forest(working_model="cox").fit(rows, entered, each), rows)
+    read_everything(make_forest(working_model="cox", censoring="left").fit(X, y), X)
 
 
 def use_files() -> None:
@@ -185,6 +210,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "entries": use_entries,
     "solvers": use_solvers,
     "bags": use_bags,
+    "working model": use_working_model,
     "files": use_files,
     "conformal": use_conformal,
 }
