@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._input.target import Target
 from cqrf._model import share
 from cqrf._working_model import fit as fit_of_working_model
 from cqrf._working_model.design import MOST_COLUMNS
+from cqrf._working_model.transform import WorkingModel
 from cqrf.dask import DaskCensoredQuantileForest, fitting, preparing
+from cqrf.dask.reading import BinnedPartition
+from cqrf.dask.working import summarise_residuals
 from support.dask_tables import (
     EVEN,
     UNEVEN,
@@ -203,3 +207,35 @@ def test_units_of_rows_without_weight():
     n_units, units = preparing.number_units(parts)
     assert n_units == 2
     assert [each.tolist() for each in units] == [[0, 1, -1], [1, 0]]
+
+
+def test_residual_trees_are_grown_on_their_own_scale(client, table):
+    """Squares of residuals would underflow on the scale of such times."""
+    X, y = table
+    y = censored(y["time"] * 1e200, y["event"])
+    local, on_dask = fit_both(X, y, criterion="variance")
+    assert_same_model(local.model_, on_dask.model_)
+
+
+def test_the_range_of_residuals():
+    """Rows of weight 0 count for where residuals begin and entries end, not for their size."""
+    working = WorkingModel(
+        scores=np.zeros((1, 256)),
+        knots=np.array([0.0, 10.0]),
+        hazards=np.array([0.0, 10.0]),
+        linear_predictor=np.empty(0),
+    )
+    partition = BinnedPartition(
+        first_row=0,
+        target=Target(
+            np.array([4.0, 1.0, 9.0, 2.0]), np.full(4, True), np.array([0.0, 0.0, 8.0, 1.0])
+        ),
+        weight=np.array([1.0, 0.0, 0.0, 2.0], np.float32),
+        codes=np.zeros((4, 1), np.uint8),
+        unit=np.array([0, 1], np.int32),
+        row_of_unit=np.array([0, 3], np.int32),
+        cluster=np.array([0, -1, -1, 1], np.int32),
+        linear_predictor=np.log([1.0, 0.5, 2.0, 3.0]),
+    )
+    found = summarise_residuals(partition, working, "right")
+    assert found == pytest.approx((6.0, 0.5, 16.0), rel=1e-12)
