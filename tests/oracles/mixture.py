@@ -44,9 +44,9 @@ class Hazard(NamedTuple):
 class Part:
     """A component of the mixture at one query; ``factor`` None: on times."""
 
-    def __init__(self, rows, hazard, factor=None):
+    def __init__(self, rows, hazard, factor=None, entry=None):
         place, event, weight = (list(each) for each in zip(*rows, strict=True))
-        self.steps = kaplan_meier(place, event, weight)
+        self.steps = kaplan_meier(place, event, weight, entry=entry)
         self.last = max(p for p, w in zip(place, weight, strict=True) if w > 0)
         self.hazard, self.factor = hazard, factor
 

@@ -86,9 +86,11 @@ class TreeKinds:
         """Variances of the mixture at times of (n_queries, n_times), oriented to the right.
 
         A bag holds ``bag_size`` trees of either kind, all drawn from the same half of the rows.
+        Trees behind the last whole bag do not count.
         """
+        n_bags = self.residual_leaves.sizes.shape[1] // bag_size
         direct = bag_moves(
-            self.direct_leaves,
+            _take_trees(self.direct_leaves, n_bags * bag_size),
             self.model.forest.leaf_rows,
             self.direct_weights,
             self.model.ranked_target,
@@ -96,7 +98,7 @@ class TreeKinds:
             bag_size,
         )
         residual = bag_moves(
-            self.residual_leaves,
+            _take_trees(self.residual_leaves, n_bags * bag_size),
             self.residual.leaf_rows,
             self.residual_weights,
             self.residual.target,
@@ -104,9 +106,7 @@ class TreeKinds:
             bag_size,
         )
         of_direct, of_residual, _ = self.shares
-        n_bags = min(direct.means.shape[2], residual.means.shape[2])
-        means = of_direct * direct.means[:, :, :n_bags]
-        means += of_residual * residual.means[:, :, :n_bags]
+        means = of_direct * direct.means + of_residual * residual.means
         within = of_direct**2 * direct.within + of_residual**2 * residual.within
         return BagVariances((means**2).mean(axis=2), within)
 
@@ -121,3 +121,8 @@ def split_kinds(model: Model, queries: Queries, leaves: Leaves) -> TreeKinds | N
         linear_predictor = working.predict(queries.codes)
     direct_leaves, residual_leaves = residual.split(leaves)
     return TreeKinds(model, working, residual, linear_predictor, direct_leaves, residual_leaves)
+
+
+def _take_trees(leaves: Leaves, n_trees: int) -> Leaves:
+    """Leaves in the first trees."""
+    return Leaves(leaves.starts[:, :n_trees], leaves.sizes[:, :n_trees])
