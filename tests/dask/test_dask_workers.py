@@ -34,13 +34,15 @@ def after_batches(monkeypatch, n_batches, do):
 
 
 @pytest.mark.slow
-def test_a_worker_killed_during_a_fit_has_no_effect(monkeypatch, table):
+@pytest.mark.parametrize("working_model", [None, "cox"])
+def test_a_worker_killed_during_a_fit_has_no_effect(working_model, monkeypatch, table):
     X, y = table
-    local = CensoredQuantileForest(**SETTINGS | {"verbose": 0}).fit(X, y)
+    settings = SETTINGS | {"working_model": working_model}
+    local = CensoredQuantileForest(**settings | {"verbose": 0}).fit(X, y)
     with start_cluster(n_workers=2) as cluster, Client(cluster) as client:
         pids = list(client.run(os.getpid).values())
         done = after_batches(monkeypatch, 2, lambda: os.kill(pids[0], signal.SIGKILL))
-        on_dask = DaskCensoredQuantileForest(**SETTINGS).fit(as_dask(X, EVEN), as_dask(y, EVEN))
+        on_dask = DaskCensoredQuantileForest(**settings).fit(as_dask(X, EVEN), as_dask(y, EVEN))
         assert len(done) > 5
         client.wait_for_workers(2)
         assert pids[0] not in client.run(os.getpid).values()
@@ -125,11 +127,13 @@ def read_peak():
 
 
 @pytest.mark.slow
-def test_a_table_of_twice_the_memory_of_a_worker(monkeypatch, client):
+@pytest.mark.parametrize("working_model", [None, "cox"])
+def test_a_table_of_twice_the_memory_of_a_worker(working_model, monkeypatch, client):
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 20_000)
     X, y = make_lazy(make_rows, (N_COLUMNS,)), make_lazy(make_times)
     assert X.nbytes == 2 * LIMIT
     settings = {"n_estimators": 6, "max_samples": 5000, "max_features": 5, "random_state": 0}
+    settings["working_model"] = working_model
     # On the larger cluster first: compiling kernels takes more memory than using them.
     DaskCensoredQuantileForest(client=client, **settings).fit(X[: 2 * BLOCK], y[: 2 * BLOCK])
     with start_cluster(n_workers=2, memory_limit=LIMIT) as cluster, Client(cluster) as client:

@@ -143,15 +143,17 @@ def _cross_fit(
         kept = np.flatnonzero(fold != number)
         part = target.take(kept)
         rows = make_rows(part.time, part.event, weight[kept], part.entry)
-        parts.append((kept, rows, matrix[kept]))
+        parts.append((kept, rows))
     best, best_score = PENALTIES[0] * float(weight.sum()), -np.inf
     current = np.zeros((FOLDS, matrix.shape[1]))
     coefficients = current.copy()
     for multiple in PENALTIES:
         score = 0.0
-        for k, (kept, rows, columns) in enumerate(parts):
+        for k, (kept, rows) in enumerate(parts):
             if len(rows.events):
-                current[k] = maximise(rows, columns, multiple * rows.weight.sum(), current[k])
+                # Copied each time: the copies of all folds at once would take much memory.
+                penalty = multiple * rows.weight.sum()
+                current[k] = maximise(rows, matrix[kept], penalty, current[k])
             predicted = matrix @ current[k]
             score += evaluate(whole, predicted).log_likelihood
             score -= evaluate(rows, predicted[kept]).log_likelihood
