@@ -1,0 +1,161 @@
+"""The share of the root: the minimiser of the Brier score, by a grid search in plain loops."""
+
+import numpy as np
+import pytest
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf._input.target import Target
+from cqrf._model import share
+from cqrf._model.fit import add_root_share
+from cqrf._model.share import MARGIN, MOST_SHARE, SHRINKAGE, best_share
+from cqrf.datasets import make_sine
+from cqrf.metrics.ipcw import read_evaluation_rows
+
+N = 60
+
+
+def make_scored(seed=0, n=N):
+    """Rows with the true survival probabilities at some times."""
+    rng = np.random.default_rng(seed)
+    rate = np.exp(rng.normal(size=n))
+    latent, end = rng.exponential(1 / rate), rng.exponential(2.0, n)
+    target = Target(np.minimum(latent, end), latent <= end)
+    scored = read_evaluation_rows(target, target, sample_weight=rng.integers(1, 4, n))
+    times = np.quantile(target.time, [0.1, 0.3, 0.5, 0.7])
+    return scored, np.exp(-np.outer(rate, times)), times
+
+
+def score_by_loops(scored, survival, times):
+    """Sum of IPCW Brier scores at the times."""
+    total = 0.0
+    for i, (time, event) in enumerate(zip(scored.time, scored.event)):
+        for t, s in zip(times, survival[i]):
+            weight = 0.0
+            if time > t:
+                weight, error = 1 / scored.censoring_survival_at(np.array([t]))[0], 1 - s
+            elif event:
+                weight, error = 1 / scored.censoring_survival_before(scored.time)[i], s
+            if weight:
+                total += scored.sample_weight[i] * weight * error**2
+    return total
+
+
+def best_by_grid(scored, forest, root, times):
+    """The best share on a grid: relative score, with a margin and a ridge penalty on the share."""
+    grid = np.linspace(0, MOST_SHARE, 501)
+    of_forest, of_root, of_middle = (
+        score_by_loops(scored, (1 - a) * forest + a * root, times) for a in (0.0, 1.0, 0.5)
+    )
+    # The score is a parabola in the share: three values give it everywhere.
+    curvature = 2 * (of_forest + of_root - 2 * of_middle)
+    slope = of_root - of_forest - curvature
+    ridge = SHRINKAGE / scored.event.sum()
+    values = (curvature * grid**2 + slope * grid) / of_forest
+    return grid[np.argmin(values + 2 * MARGIN * grid + ridge * grid**2)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equal_halves_give_the_minimiser_of_the_score(seed):
+    scored, truth, times = make_scored(seed)
+    rng = np.random.default_rng(seed)
+    forest = np.clip(truth + rng.normal(0, 0.25, truth.shape), 0, 1)
+    root = np.clip(truth + rng.normal(0, [0.1, 0.25, 0.5][seed % 3], truth.shape), 0, 1)
+    found = best_share(scored, (forest, forest), root, times)
+    assert found == pytest.approx(best_by_grid(scored, forest, root, times), abs=0.0011)
+    if seed % 3 == 2:
+        assert 0 < found < MOST_SHARE
+
+
+def test_the_share_is_between_0_and_its_maximum():
+    scored, truth, times = make_scored(n=3000)
+    noise = np.random.default_rng(1).random(truth.shape)
+    assert best_share(scored, (truth, truth), noise, times) == 0.0
+    assert best_share(scored, (noise, noise), truth, times) == MOST_SHARE
+    assert best_share(scored, (truth, truth), truth, times) == 0.0
+
+
+def test_noise_of_the_trees_does_not_count_in_favour_of_the_root():
+    """With halves of independent noise the share is that of the curves without noise."""
+    scored, truth, times = make_scored(3, n=20_000)
+    rng = np.random.default_rng(3)
+    root = np.clip(truth + 0.2 * np.sin(9 * truth), 0, 1)
+    forest = 0.85 * truth + 0.1
+    noisy = [forest + rng.normal(0, 0.3, truth.shape) for _ in range(2)]
+    expected = best_share(scored, (forest, forest), root, times)
+    average = (noisy[0] + noisy[1]) / 2
+    assert 0.05 < expected < 0.4
+    assert best_share(scored, tuple(noisy), root, times) == pytest.approx(expected, abs=0.05)
+    assert best_share(scored, (average, average), root, times) > expected + 0.1
+
+
+def fit(X, y, n_trees=100, **settings):
+    forest = CensoredQuantileForest(
+        n_estimators=n_trees, working_model="cox", random_state=0, **settings
+    )
+    return forest.fit(X, y).model_
+
+
+def make_proportional(n=200, seed=0):
+    """Proportional hazards with ten weak effects: the working model is right, trees see little."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 10))
+    latent = rng.exponential(np.exp(-0.3 * X.sum(axis=1)))
+    end = rng.exponential(3.0, n)
+    return X, censored(np.minimum(latent, end), latent <= end)
+
+
+def test_the_root_takes_part_where_the_model_is_right_and_not_where_it_is_wrong():
+    for seed in range(3):
+        assert fit(*make_proportional(seed=seed)).working.root_share > 0.2
+        wrong = make_sine(400, random_state=seed)
+        assert fit(wrong.X, wrong.y).working.root_share < 0.1
+
+
+def test_the_share_is_that_of_halves_of_the_trees(monkeypatch):
+    """The curves that are compared are the public ones of the same trees."""
+    (X, y), seen = make_proportional(), {}
+
+    def keep(scored, halves, root, times):
+        seen.update(scored=scored, halves=halves, root=root, times=times)
+        return 0.1
+
+    monkeypatch.setattr(share, "best_share", keep)
+    model = fit(X, y, 200)
+    assert model.working.root_share == 0.1
+    first, second = seen["halves"]
+    assert first.shape == second.shape == seen["root"].shape == (200, len(seen["times"]))
+    np.testing.assert_array_equal(seen["scored"].time, y["time"])
+    # The root is the model's own prediction: out of bag, exp(-H0(t) exp(l)) where it is right.
+    working = model.working
+    predictor = working.linear_predictor[model.ranks][:, np.newaxis]
+    model_curve = np.exp(-working.residuals(seen["times"], predictor))
+    assert np.abs(seen["root"] - model_curve).max() < 0.15
+    whole = (first + second) / 2
+    assert np.corrcoef(whole.ravel(), model_curve.ravel())[0, 1] > 0.9
+    assert 0.01 < np.abs(first - second).mean() < 0.2
+
+
+@pytest.mark.parametrize("n_trees", [2, 3])
+def test_too_few_trees_have_no_root(n_trees):
+    assert fit(*make_proportional(), n_trees).working.root_share == 0.0
+
+
+def test_many_rows_are_not_scored(monkeypatch):
+    model = fit(*make_proportional())
+    assert model.working.root_share > 0
+    monkeypatch.setattr(share, "MOST_UNITS", 199)
+    without = fit(*make_proportional())
+    assert without.working.root_share == 0.0
+    assert add_root_share(without) is without
+
+
+def test_bags_have_no_root():
+    assert fit(*make_proportional(), bag_size=2).working.root_share == 0.0
+
+
+def test_times_that_are_all_equal_choose_no_root():
+    X, y = make_proportional()
+    forest = CensoredQuantileForest(n_estimators=20, working_model="cox", random_state=0)
+    model = forest.fit(X, censored(np.full(200, 0.5), y["event"])).model_
+    assert model.working.root_share == 0.0
+    assert (forest.predict(X, 0.01) == 0.5).all()
