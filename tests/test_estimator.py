@@ -48,7 +48,7 @@ def small(**settings):
     return CensoredQuantileForest(**{**few, **settings})
 
 
-@parametrize_with_checks([CensoredQuantileForest()])
+@parametrize_with_checks([CensoredQuantileForest(), CensoredQuantileForest(working_model="auto")])
 def test_scikit_learn_compatible(estimator, check):
     check(estimator)
 
