@@ -201,11 +201,20 @@ def test_what_is_enough(n_rows, n_events, enough):
 
 
 def test_threads_of_the_linear_algebra_change_nothing():
-    rows = make_working_rows(2000)
+    """With so many rows and columns its products are split over threads, and rounded otherwise."""
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(4000, 60))
+    rows = WorkingRows(
+        matrix,
+        encode(matrix, find_edges(matrix, 255, 0)),
+        Target(rng.exponential(np.exp(-matrix[:, 0])), rng.random(4000) < 0.7),
+        np.ones(4000),
+        np.arange(4000, dtype=np.int32),
+    )
     found = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
-            found.append(fit(rows))
+            found.append(fit_working_model(rows, [0] * 60, SEED))
     one, two = found
     np.testing.assert_array_equal(one.model.scores, two.model.scores)
     np.testing.assert_array_equal(one.model.hazards, two.model.hazards)
