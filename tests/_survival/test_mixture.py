@@ -59,7 +59,32 @@ def value_of(curve, t):
     return value
 
 
-@given(st.lists(st.tuples(curves(), curves(), curves()), min_size=1, max_size=3), st.booleans())
+def end_of(parts, final):
+    """When the mixture of (share, curve) ends: with its first curve, unless that falls to 0."""
+    ends = [curve[2] for _, curve in parts]
+    if final == 0:
+        return np.inf
+    finite = [end for end in ends if end < np.inf]
+    return ends[0] if ends[0] < np.inf else max(finite, default=np.inf)
+
+
+def follow(parts, t):
+    """S(t) of a mixture of (share, curve); a curve that has ended falls as the others do."""
+    value, ended, alive = 1.0, 0.0, list(parts)
+    for step in sorted({step for _, curve in parts for step in curve[0] if step <= t}):
+        ended += sum(share * value_of(c, c[2]) for share, c in alive if c[2] < step)
+        alive = [part for part in alive if part[1][2] >= step]
+        before = sum(share * value_of(curve, step - 0.01) for share, curve in alive)
+        after = sum(share * value_of(curve, step) for share, curve in alive)
+        ended *= after / before if before > 0 else 1.0
+        value = ended + after
+    return value
+
+
+ROOTS = curves().filter(lambda curve: curve[2] > -np.inf)
+
+
+@given(st.lists(st.tuples(curves(), curves(), ROOTS), min_size=1, max_size=3), st.booleans())
 def test_the_mixture_is_the_mean_of_its_curves_at_every_time(queries, with_root):
     shares = SHARES if with_root else (0.5, 0.5, 0.0)
     direct, residual, root = (make_steps(*each) for each in zip(*queries))
@@ -76,10 +101,11 @@ def test_the_mixture_is_the_mean_of_its_curves_at_every_time(queries, with_root)
         ]
         parts = [part for part, has in zip(parts, (has_direct, has_residual)) if has]
         parts += [(shares[2], of_root)] * with_root
-        assert curve.end == min(part[2] for _, part in parts)
+        first_end = parts[0][1][2]
+        assert curve.end == end_of(parts, follow(parts, first_end))
         for t in np.arange(0.0, 8.0, 0.125):
             if t <= curve.end:
-                expected = sum(share * value_of(part, t) for share, part in parts)
+                expected = follow(parts, min(t, first_end))
                 assert curve(t) == pytest.approx(expected, abs=1e-12)
             else:
                 assert np.isnan(curve(t))

@@ -100,6 +100,15 @@ def problems(draw):
 
 
 def solve(problem, levels=LEVELS, censoring="right"):
+    """Quantiles by bisection, beyond the first end of a part those of the curve."""
+    solution, unfinished = bisect(problem, levels, censoring)
+    whole = curve_quantiles(as_curves(mix(problem), "right"), levels, censoring)
+    for found, read in zip(solution, whole):
+        found[unfinished] = read[unfinished]
+    return solution
+
+
+def bisect(problem, levels=LEVELS, censoring="right"):
     knots, hazards = np.array(problem.hazard.knots), np.array(problem.hazard.hazards)
     working = WorkingModel(np.empty((0, 256)), knots, hazards, np.empty(0))
     hazard = working.hazard_places(problem.direct.time)
@@ -164,10 +173,13 @@ def make_problem(residual, event, factor, root_share, hazards=(0.0, 4.0)):
 def test_the_root_is_not_known_beyond_its_last_residual():
     """The trees fall to 0, but the root ends at its last residual, which is censored."""
     problem = make_problem([0.5, 1.0, 1.5, 2.0], [True, True, True, False], 1.0, 0.5)
-    found = solve(problem, np.array([0.5, 0.7, 0.85]))
-    # S is 1/2 at time 1, 7/24 at 1.5 and 5/24 at 2, where the root ends; then 1/8 if it were flat.
+    found, unfinished = bisect(problem, np.array([0.5, 0.7, 0.85]), "right")
+    # S is 1/2 at time 1, 7/24 at 1.5 and 5/24 at 2, where the root ends.
     assert found.values.tolist() == [[1.0, 1.5, np.inf]]
     assert found.last_neighbor.tolist() == [2.0]
+    assert unfinished.tolist() == [0]
+    # From then on it falls as the direct trees do, which fall to 0 at 3.
+    assert solve(problem, np.array([0.5, 0.7, 0.85])).values.tolist() == [[1.0, 1.5, 3.0]]
 
 
 def test_without_trees_of_a_kind_the_other_has_its_share():

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from oracles.survival import CLOSE, kaplan_meier, value_at
 
+ROUNDING = 1e-12
+
 
 class Hazard(NamedTuple):
     """Cumulative baseline hazard: linear between knots, flat from the last to ``last_time``."""
@@ -51,36 +53,72 @@ class Part:
         self.hazard, self.factor = hazard, factor
 
     def place_of(self, t):
+        """Place of a time; that of infinity is beyond all known hazards only on times."""
         return t if self.factor is None else self.hazard.at(t) / self.factor
 
     def survival(self, t):
-        return value_at(self.steps, self.place_of(t))
+        """S(t); at the time of a step the place of that step, which is rounded, counts."""
+        place = self.place_of(t)
+        return value_at(self.steps, place if self.factor is None else place * (1 + ROUNDING))
 
     def is_known(self, t):
         if self.survival(t) == 0:
             return True
-        if self.factor is not None and t > self.hazard.last_time:
-            return False
-        return self.place_of(t) <= self.last
+        if self.factor is None:
+            return t <= self.last
+        return t <= self.hazard.last_time and self.place_of(t) * (1 - ROUNDING) <= self.last
 
     def times(self):
         if self.factor is None:
             return list(self.steps)
         return [t for u in self.steps for t in self.hazard.times_of(u * self.factor)]
 
+    def falls_to_zero(self):
+        return self.survival(inf) == 0
+
+
+def step_times(pairs):
+    return sorted({t for part, _ in pairs for t in part.times()})
+
+
+def follow(pairs, t):
+    """S(t), step by step: a part that has ended falls in proportion to the others."""
+    alive, ended = list(pairs), Fraction(0)
+    value = sum(Fraction(share) for _, share in pairs)
+    before = {id(part): Fraction(1) for part, _ in pairs}
+    for step in step_times(pairs):
+        if step > t:
+            break
+        for part, share in [pair for pair in alive if not pair[0].is_known(step)]:
+            ended += Fraction(share) * before[id(part)]
+            alive.remove((part, share))
+        was = sum(Fraction(share) * before[id(part)] for part, share in alive)
+        before |= {id(part): part.survival(step) for part, _ in alive}
+        now = sum(Fraction(share) * before[id(part)] for part, share in alive)
+        ended *= now / was if was > 0 else 1
+        value = ended + now
+    return value
+
 
 def mixture_at(parts, shares, t):
-    """S(t), or None where some part is not known."""
-    if not all(part.is_known(t) for part, share in zip(parts, shares, strict=True) if share):
-        return None
-    pairs = zip(parts, shares, strict=True)
-    return sum(Fraction(share) * part.survival(t) for part, share in pairs if share)
+    """S(t), or None where it is not known: beyond the end of direct trees, if there are any.
+
+    Where these fall to 0, and the mixture does not, it ends with the last of the other parts.
+    """
+    pairs = [pair for pair in zip(parts, shares, strict=True) if pair[1]]
+    first = pairs[0][0]
+    value = follow(pairs, t)
+    if not first.falls_to_zero():
+        return value if first.is_known(t) or follow(pairs, inf) == 0 else None
+    others = [part for part, _ in pairs[1:] if not part.falls_to_zero()]
+    is_open = others and follow(pairs, inf) > 0
+    return None if is_open and not any(part.is_known(t) for part in others) else value
 
 
 def mixture_quantile(parts, shares, tau):
     """First time at which the mixture is known and at most 1 - tau; infinity if there is none."""
-    of_parts = [part.times() for part, share in zip(parts, shares, strict=True) if share]
-    for t in sorted({t for times in of_parts for t in times}):
+    pairs = [pair for pair in zip(parts, shares, strict=True) if pair[1]]
+    for t in step_times(pairs):
         value = mixture_at(parts, shares, t)
         if value is not None and value <= 1 - tau + CLOSE:
             return t

@@ -23,8 +23,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_input": "columns features frames risk_sets sample_weight target units written_values",
     },
     {
-        "_forest": "binning categories grower histograms layout rows sampling spec splitting training "
-        "traversal weights workspace "
+        "_forest": "binning categories grower histograms layout rows sampling spec splitting "
+        "training traversal weights workspace "
         "criteria criteria.at_risk criteria.censored_quantile criteria.logrank criteria.quantile "
         "criteria.variance",
     },

@@ -72,7 +72,7 @@ class TreeKinds:
         """Quantiles of the mixture."""
         model, residual = self.model, self.residual
         if residual.target.first_at_risk is not None:
-            return curve_quantiles(as_curves(self.mix(), "right"), levels, model.censoring)
+            return self.read_quantiles(levels)
         mixture = make_mixture(
             (model.ranked_target, residual.target),
             residual.direct_hazard,
@@ -80,7 +80,26 @@ class TreeKinds:
             self.shares,
         )
         weights = self.direct_weights, self.residual_weights
-        return mixture_quantiles(weights, mixture, self.scale, levels, model.censoring)
+        solution, rows = mixture_quantiles(weights, mixture, self.scale, levels, model.censoring)
+        if len(rows):
+            found = self.take(rows).read_quantiles(levels)
+            solution.values[rows], solution.last_neighbor[rows] = found
+        return solution
+
+    def read_quantiles(self, levels: NDArray[np.float64]) -> Solution:
+        """Quantiles from the whole curves."""
+        return curve_quantiles(as_curves(self.mix(), "right"), levels, self.model.censoring)
+
+    def take(self, rows: NDArray[np.intp]) -> TreeKinds:
+        """The same for some of the queries."""
+        direct, residual = (
+            Leaves(leaves.starts[rows], leaves.sizes[rows])
+            for leaves in (self.direct_leaves, self.residual_leaves)
+        )
+        linear_predictor = self.linear_predictor[rows]
+        return TreeKinds(
+            self.model, self.working, self.residual, linear_predictor, direct, residual
+        )
 
     def bag_variances(self, at: NDArray[np.float64], bag_size: int) -> BagVariances:
         """Variances of the mixture at times of (n_queries, n_times), oriented to the right.

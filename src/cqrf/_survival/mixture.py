@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import called, kernel
 from cqrf._survival.curves import Steps
 from cqrf._working_model.transform import WorkingModel, find_time
@@ -153,17 +154,24 @@ def share_out(of_direct, of_residual, has_direct, has_residual):
 
 @called
 def start_query(parts, shares, q, work):
-    """Begin the curves of a query; return the time up to which all of them are known."""
+    """Begin the curves of a query; return when the direct trees end, or residual ones if alone."""
     at, now, share = work.at, work.now, work.share
     has_direct, has_residual = parts[0].end[q] > -np.inf, parts[1].end[q] > -np.inf
     share[0], share[1] = share_out(shares[0], shares[1], has_direct, has_residual)
-    share[2] = shares[2]
-    end = np.inf if has_direct or has_residual else -np.inf
+    share[2] = shares[2] if has_direct or has_residual else 0.0
     for c in range(3):
         at[c], now[c] = parts[c].offsets[q], 1.0
-        if share[c] > 0.0:
-            end = min(end, parts[c].end[q])
-    return end
+    return parts[0].end[q] if has_direct else parts[1].end[q]
+
+
+@called
+def last_end(parts, q, shares):
+    """The last finite end of a component, infinity if there is none."""
+    last = -np.inf
+    for c in range(3):
+        if shares[c] > 0.0 and parts[c].end[q] < np.inf:
+            last = max(last, parts[c].end[q])
+    return last if last > -np.inf else np.inf
 
 
 @called
@@ -176,6 +184,17 @@ def next_time(parts, q, work):
     return t
 
 
+@called
+def end_components(parts, q, t, work):
+    """Take the share from components that end before t; return what they still hold."""
+    ended = 0.0
+    for c in range(3):
+        if work.share[c] > 0.0 and parts[c].end[q] < t:
+            ended += work.share[c] * work.now[c]
+            work.share[c] = 0.0
+    return ended
+
+
 @kernel
 def _mix(parts, shares, work, mixed):
     """Write the steps of the mixture; return how many there are.
@@ -186,18 +205,26 @@ def _mix(parts, shares, work, mixed):
     n = 0
     for q in range(mixed.end.shape[0]):
         end = start_query(parts, shares, q, work)
-        mixed.end[q] = end
-        while True:
+        value, ended = 1.0, 0.0
+        while end > -np.inf:
             t = next_time(parts, q, work)
             if t == np.inf or t > end:
                 break
-            value = 0.0
+            ended += end_components(parts, q, t, work)
+            before, after = 0.0, 0.0
             for c in range(3):
+                before += share[c] * now[c]
                 while at[c] < parts[c].offsets[q + 1] and parts[c].times[at[c]] == t:
                     now[c] = parts[c].values[at[c]]
                     at[c] += 1
-                value += share[c] * now[c]
+                after += share[c] * now[c]
+            if before > 0.0:
+                ended *= after / before
+            value = ended + after
             mixed.times[n], mixed.values[n] = t, value
             n += 1
+        if end == np.inf and value > TOLERANCE:
+            end = last_end(parts, q, shares)
+        mixed.end[q] = end if value > TOLERANCE else np.inf
         mixed.offsets[q + 1] = n
     return n

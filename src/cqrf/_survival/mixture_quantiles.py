@@ -3,7 +3,8 @@
 The rows of all components are compared on the scale of the baseline hazard h = H0(t): a row of a
 direct tree is at H0 of its time, a residual u at u exp(-l(x)). There the survival of the mixture is
 a sum of three steps, and the first h at which it is at most 1 - tau is found by bisection over the
-direct rows, then among the residuals between two of them.
+direct rows, then among the residuals between two of them. That is so until the first component
+ends; quantiles beyond it are left to :mod:`cqrf._survival.mixture`.
 
 Rows must not enter late: S is then the weight at risk over G, which changes only at censorings.
 """
@@ -85,18 +86,24 @@ def mixture_quantiles(
     scale: Scale,
     levels: NDArray[np.float64],
     censoring: str,
-) -> Solution:
-    """Quantiles of each query; ``weights`` are those of direct and of residual trees."""
+) -> tuple[Solution, NDArray[np.intp]]:
+    """Quantiles of each query; ``weights`` are those of direct and of residual trees.
+
+    Only up to the time at which the first component ends. The second result lists the queries for
+    which there may be quantiles beyond it: their curve has to be read.
+    """
     taus = levels if censoring == "right" else 1.0 - levels
     order = np.argsort(taus, kind="stable")
     n_queries = len(scale.factor)
     lengths = [np.diff(each.offsets).max(initial=0) + 1 for each in weights]
     work = tuple(Component(*np.empty((2, length))) for length in lengths)
-    values, last = np.empty((n_queries, len(taus))), np.empty(n_queries)
-    solved = np.empty_like(values)
-    _solve(weights, mixture, scale, 1.0 - taus[order] + TOLERANCE, work, solved, last)
+    solved, values = np.empty((2, n_queries, len(taus)))
+    last, last_direct = np.empty((2, n_queries))
+    bounds = 1.0 - taus[order] + TOLERANCE
+    _solve(weights, mixture, scale, bounds, work, solved, (last, last_direct))
     values[:, order] = oriented(solved, censoring)
-    return Solution(values, oriented(last, censoring))
+    unfinished = np.flatnonzero((last < last_direct) & np.isinf(solved).any(axis=1))
+    return Solution(values, oriented(last, censoring)), unfinished
 
 
 @called
@@ -188,7 +195,7 @@ def first_between(components, n_rows, root, factor, shares, bound, n_direct):
 
 @called
 def find_end(last_direct, end_residual, residual, n_residual, mixture, scale, factor):
-    """Last time at which the mixture of a query is known, infinity if it falls to 0.
+    """Time at which the first component of a query ends, infinity if all fall to 0.
 
     last_direct : time up to which direct trees are known; end_residual : hazard up to which
     residual trees are; residual : Component with their ``n_residual`` rows
@@ -204,19 +211,22 @@ def find_end(last_direct, end_residual, residual, n_residual, mixture, scale, fa
 
 
 @kernel
-def _solve(weights, mixture, scale, bounds, work, solved, last):
-    """Write the quantile of each query at each bound of S, and its last known time.
+def _solve(weights, mixture, scale, bounds, work, solved, ends):
+    """Write the quantile of each query at each bound of S, and when its components end.
 
     weights : two Weights; mixture : Mixture; scale : Scale; bounds : (n,) float64, descending
-    work : two Components; solved : (n_queries, n) float64; last : (n_queries,) float64
+    work : two Components; solved : (n_queries, n) float64
+    ends : two arrays, (n_queries,) float64: the first end of a component, that of direct trees
     """
     root, time = mixture.root, mixture.time
+    last, last_of_direct = ends
     for q in range(solved.shape[0]):
         factor, first = scale.factor[q], weights[0].offsets[q]
         n_direct, end_direct = write_component(weights[0], q, mixture.direct, 1.0, work[0])
         n_residual, end_residual = write_component(weights[1], q, mixture.residual, factor, work[1])
         if n_direct == 0 and n_residual == 0:
             solved[q], last[q] = np.nan, np.nan
+            last_of_direct[q] = np.nan
             continue
         of_direct, of_residual = share_out(
             mixture.shares[0], mixture.shares[1], n_direct > 0, n_residual > 0
@@ -225,6 +235,7 @@ def _solve(weights, mixture, scale, bounds, work, solved, last):
         shares = of_direct, of_residual, mixture.shares[2]
         ranks = weights[0].ranks[first : first + n_direct]
         last_direct = time[ranks[n_direct - 1]] if end_direct < np.inf else np.inf
+        last_of_direct[q] = last_direct
         last[q] = find_end(last_direct, end_residual, work[1], n_residual, mixture, scale, factor)
         for k in range(bounds.shape[0]):
             i = first_direct(work, n_rows, root, factor, shares, bounds[k])
