@@ -10,7 +10,7 @@ from cqrf._forest.sampling import subsample_units
 from cqrf._forest.traversal import find_leaves
 from cqrf._model.kinds import split_kinds
 from cqrf._model.queries import encode_queries, training_queries
-from cqrf._survival.little_bags import follow_curve, remove_noise, write_influence
+from cqrf._survival.little_bags import MAX_BLOCK, follow_curve, remove_noise, write_influence
 from cqrf.datasets import make_aft
 from oracles.two_kinds import TwoKinds
 
@@ -196,6 +196,16 @@ def test_standard_errors_are_those_of_loops_over_bags(case, n_trees):
         expected = np.sqrt(remove_noise(between, share**2 * within.sum(), n_bags))
         found = forest.survival_standard_error(row[np.newaxis], [t])[0, 0]
         assert found == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_errors_at_many_times_are_those_of_each_time():
+    forest, X, _ = fit_case("plain", n_estimators=24, bag_size=2)
+    times = np.linspace(0.5, 6.0, 2 * MAX_BLOCK + 3)  # blocks of which the last is not full
+    together = forest.survival_standard_error(X[:4], times, beyond="extend")
+    for k in (0, MAX_BLOCK, len(times) - 1):
+        alone = forest.survival_standard_error(X[:4], times[[k]], beyond="extend")[:, 0]
+        np.testing.assert_array_equal(together[:, k], alone)
+    assert (together > 0).any(axis=0).all()
 
 
 def test_trees_of_a_bag_draw_from_the_same_half():
