@@ -48,7 +48,7 @@ def small(**settings):
     return CensoredQuantileForest(**{**few, **settings})
 
 
-@parametrize_with_checks([CensoredQuantileForest(), CensoredQuantileForest(working_model="auto")])
+@parametrize_with_checks([CensoredQuantileForest(working_model=m) for m in (None, "auto")])
 def test_scikit_learn_compatible(estimator, check):
     check(estimator)
 
