@@ -132,7 +132,7 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         min_child_fraction: float = 0.05,
         max_depth: int | None = None,
         max_bins: int = 255,
-        working_model: str | None = None,
+        working_model: str | None = "auto",
         censoring: str = "right",
         censoring_survival: str = "beran",
         n_neighbors: float | int = 0.1,

@@ -43,6 +43,7 @@ NOT_TUNED = {"n_estimators", "random_state", "verbose", "n_jobs", "bag_size", "c
 NOT_TUNED |= {"prediction", "unidentified", "time_unit", "event_name"}  # skill is the same
 SPACE: dict[str, tuple[Any, ...]] = {
     "max_features": (None, 0.67, 0.33, "sqrt"),
+    "working_model": ("auto", None),
     "max_samples": (0.35, 0.5, 0.65, 0.8),
     "honest": (True, False),
     "criterion": ("censored_quantile", "quantile", "variance", "logrank"),

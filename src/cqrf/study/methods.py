@@ -112,7 +112,12 @@ def build_forest(
             "min_samples_split": node_size + 1,
         }
     return CensoredQuantileForest(
-        criterion=criterion, n_estimators=n_estimators, random_state=seed, n_jobs=n_jobs, **settings
+        criterion=criterion,
+        n_estimators=n_estimators,
+        working_model=None,
+        random_state=seed,
+        n_jobs=n_jobs,
+        **settings,
     )
 
 
