@@ -10,7 +10,8 @@ from cqrf.datasets import make_aft
 
 
 def estimate(n=10_000, p=20, **settings):
-    return CensoredQuantileForest(**{"n_jobs": 1, **settings}).estimate_memory(n, p)
+    settings = {"n_jobs": 1, "working_model": None, **settings}
+    return CensoredQuantileForest(**settings).estimate_memory(n, p)
 
 
 @pytest.mark.parametrize(
@@ -20,10 +21,30 @@ def estimate(n=10_000, p=20, **settings):
 )
 def test_the_model_is_about_as_large_as_it_is_said_to_be(settings):
     data = make_aft(1500, 6, random_state=0)
-    settings = {"n_estimators": 60, "random_state": 0, **settings}
+    settings = {"n_estimators": 60, "random_state": 0, "working_model": None, **settings}
     forest = CensoredQuantileForest(**settings).fit(data.X, data.y)
     said = forest.estimate_memory(1500, 6).model
     assert said == pytest.approx(len(pickle.dumps(forest.model_)), rel=0.25)
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_estimators": 7}, {"bag_size": 2}], ids=str)
+def test_with_a_working_model_it_is_as_large_as_after_the_first_prediction(settings):
+    data = make_aft(1500, 6, random_state=0)
+    settings = {"n_estimators": 60, "random_state": 0, "working_model": "cox", **settings}
+    forest = CensoredQuantileForest(**settings).fit(data.X, data.y)
+    forest.predict(data.X[:1])
+    said = forest.estimate_memory(1500, 6).model
+    kept = len(pickle.dumps((forest.model_, forest.model_.residual_trees)))
+    assert said == pytest.approx(kept, rel=0.25)
+
+
+@pytest.mark.parametrize("p", [20, 1000])
+def test_a_working_model_needs_more(p):
+    without, found = estimate(p=p), estimate(p=p, working_model="cox")
+    assert found.model > without.model + 10_000 * 8 + p * 256 * 8
+    assert found.fit > without.fit + 10_000 * p
+    single = {"n_estimators": 1, "p": p}
+    assert estimate(**single, working_model="cox") == estimate(**single)
 
 
 def test_more_of_anything_needs_more():
@@ -35,6 +56,13 @@ def test_more_of_anything_needs_more():
         assert found.model >= base.model
     assert estimate(n_jobs=8).fit > base.fit
     assert estimate(n_jobs=8).model == base.model
+
+
+@pytest.mark.parametrize("changes", [{"n": 20_000}, {"p": 40}, {"n_estimators": 1000}], ids=str)
+def test_more_of_anything_needs_more_with_a_working_model(changes):
+    base, found = estimate(working_model="cox"), estimate(**changes, working_model="cox")
+    assert found.fit > base.fit
+    assert found.model > base.model
 
 
 def test_limits_of_depth_and_bins_make_trees_smaller():

@@ -106,6 +106,19 @@ SIZES = {
         10,
         {"n_estimators": 30, "bootstrap": True, "max_samples": None, "honest": False},
     ),
+    "working model": (30_000, 10, {"n_estimators": 300, "working_model": "cox"}),
+    "working model, many rows": (
+        500_000,
+        20,
+        {"n_estimators": 20, "max_samples": 50_000, "working_model": "cox"},
+    ),
+    "working model, large leaves": (
+        30_000,
+        10,
+        {"min_samples_leaf": 20, "min_samples_split": 60, "working_model": "cox"},
+    ),
+    "working model, many columns": (20_000, 200, {"n_estimators": 50, "working_model": "cox"}),
+    "working model, wide": (3_000, 2000, {"n_estimators": 20, "working_model": "cox"}),
 }
 
 
@@ -115,13 +128,19 @@ def test_the_estimate_of_memory_is_within_a_quarter(kind):
     n, p, settings = SIZES[kind]
     fit = f"""
 n, p = {n}, {p}
-forest = warm(CensoredQuantileForest(random_state=0, n_jobs=2, **{settings!r}), p)
+settings = dict(random_state=0, n_jobs=2, working_model=None) | {settings!r}
+forest = warm(CensoredQuantileForest(**settings), p)
 data = make(n, p)
 told = forest.estimate_memory(n, p)
 peak, _ = peak_of(lambda: forest.fit(*data))
 model = forest.model_
-arrays = [*vars(model.forest).values(), model.rows.codes, model.rows.time, model.rows.event,
-          model.order, model.sampling.unit_of_row]
+arrays = [getattr(model.forest, name) for name in model.forest.__dataclass_fields__]
+arrays += [model.rows.codes, model.rows.time, model.rows.event, model.order,
+           model.sampling.unit_of_row]
+if model.working is not None:
+    residual = model.residual_trees
+    arrays += [*model.working[:4], residual.leaf_rows, residual.direct_hazard,
+               residual.target.time, residual.target.event]
 print(told.fit, told.model, peak, sum(array.nbytes for array in arrays))
 """
     # How far the threads' own peaks fall together differs from run to run.

@@ -8,7 +8,12 @@ from typing import NamedTuple
 from joblib import effective_n_jobs
 
 from cqrf._forest.binning import EDGE_SAMPLE
+from cqrf._forest.spec import N_BINS
 from cqrf._model.settings import Settings
+from cqrf._model.share import MOST_ROWS as SCORED_ROWS
+from cqrf._model.share import MOST_UNITS
+from cqrf._working_model.design import MOST_COLUMNS
+from cqrf._working_model.fit import FOLDS, MOST_ROWS
 
 # Mean rows of a leaf, as a share of the smallest node that may be split: leaves have all sizes
 # below it. Measured over criteria and node sizes.
@@ -24,6 +29,12 @@ READING_BYTES = 22  # a row's target as given, and in time order
 SORTING_BYTES = 18  # a value while a column's edges are found
 TREE_ROW_BYTES = 90  # a row of a tree while it grows, beside its codes
 FIXED_BYTES = 12_000_000
+# With a working model
+RESIDUAL_ROW_BYTES = 8 + 8 + 8 + 1  # linear predictor, hazard, residual and event of a row
+RESIDUAL_SORTING_BYTES = 34  # a row of a residual leaf while the rows of leaves are sorted by time
+DESIGN_COPIES = 4.4  # of the columns of the design while a Newton step is computed
+SHARE_BYTES = 8_000_000  # outcomes and curves at the times at which the share is scored
+SHARE_WEIGHT_BYTES = 70  # a weight of a row that is scored, and its steps on both scales
 JOINING_SHARE = 0.7  # of the trees' own arrays that are held while they are joined, field by field
 
 
@@ -69,4 +80,36 @@ def estimate_memory(
     # About half of the last trees' work arrays are freed before the trees are joined.
     peak_of_trees = model - forest + grown + max(growing_now, forest + growing_now / 2)
     peak = max(peak_before, peak_of_trees + FIXED_BYTES)
-    return MemoryEstimate(round(peak), round(model))
+    if settings.working_model is None:
+        return MemoryEstimate(round(peak), round(model))
+    residual_leaf_rows = n_trees // 2 * leaf_rows
+    working = 8 * N_BINS * n_features + RESIDUAL_ROW_BYTES * n
+    sorting = grown / JOINING_SHARE + RESIDUAL_SORTING_BYTES * residual_leaf_rows
+    scoring = 0.0
+    if n <= MOST_UNITS:
+        # Weights of a row out of bag, from half of the trees of a kind.
+        weights = min(n, n_trees / 4 * (1 - min(size, n) / n) * leaf_rows / leaves)
+        scoring = SHARE_BYTES + min(n, SCORED_ROWS) * weights * SHARE_WEIGHT_BYTES
+        scoring += n * n_trees / 8 + codes
+    # What sorting has freed is in pieces of other sizes: scoring does not use it again.
+    after = max(growing_now, max(sorting, forest + 4 * residual_leaf_rows) + scoring)
+    peak = max(
+        READING_BYTES * n + 2 * codes + _working_fit(n, n_features) + FIXED_BYTES,
+        peak + working + codes,
+        model - forest + working + codes + after + FIXED_BYTES,
+    )
+    return MemoryEstimate(round(peak), round(model + working + 4 * residual_leaf_rows))
+
+
+def _working_fit(n: int, n_features: int) -> float:
+    """Memory that the fit of the working model takes.
+
+    Every feature counts as one column of the design: how many levels the categories have, and
+    which features have missing values, is not known.
+    """
+    column = 8 * min(n, MOST_ROWS)
+    n_columns = min(n_features, MOST_COLUMNS)
+    scores = (FOLDS + 3) * 8 * N_BINS * n_features
+    # More columns are replaced by principal components, from a copy of them.
+    replacing = 2 * column * n_features if n_features > MOST_COLUMNS else 0
+    return column * n_features + max(replacing, DESIGN_COPIES * column * n_columns + scores)
