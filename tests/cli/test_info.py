@@ -58,7 +58,7 @@ def test_everything_is_as_in_the_loaded_forest(table, censoring):
 
 
 def test_the_working_model_is_named_with_its_share(table):
-    fit(table).save("plain.cqrf")
+    fit(table, working_model=None).save("plain.cqrf")
     assert read_info("plain.cqrf")["working_model"] is None
     assert "no working model: all trees are grown on times" in call("info", "plain.cqrf").stdout
     forest = fit(table, working_model="cox")

@@ -44,11 +44,12 @@ def test_after_it_the_commands_have_all_their_kernels(tmp_path, monkeypatch):
     table.to_csv("t.csv", index=False)
     extra = ["--entry", "start", "--weight", "weight", "--groups", "ward"]
     ignored = ["--ignore", "start", "--ignore", "weight", "--ignore", "ward"]
+    plain = [*ROLES, "--working-model", "none"]
     commands = [
-        ["fit", "t.csv", *ROLES, *ignored, "--bag-size", "2", "-o", "m.cqrf"],
-        ["fit", "t.csv", *ROLES, *extra, "-o", "extra.cqrf"],
-        ["tune", "t.csv", *ROLES, *ignored, "--trials", "2", "-o", "tuned.cqrf"],
-        ["conformal", "t.csv", *ROLES, *ignored, "-o", "c.cqrf"],
+        ["fit", "t.csv", *plain, *ignored, "--bag-size", "2", "-o", "m.cqrf"],
+        ["fit", "t.csv", *plain, *extra, "-o", "extra.cqrf"],
+        ["tune", "t.csv", *plain, *ignored, "--trials", "2", "-o", "tuned.cqrf"],
+        ["conformal", "t.csv", *plain, *ignored, "-o", "c.cqrf"],
         ["predict", "m.cqrf", "t.csv", *PREDICTIONS],
         ["predict", "m.cqrf", "t.csv", "--survival", "5", "--confidence", ".9"],
         ["predict", "m.cqrf", "t.csv", *PREDICTIONS, "--given", "3"],

@@ -35,10 +35,10 @@ LABELS = ("a", "b", "", "ä<b>", None)
 
 
 @st.composite
-def tables(draw):
+def tables(draw, fewest=1, most=40):
     """A table as a frame, what is to be predicted, and how to fit."""
     rng = np.random.default_rng([draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 2**16))])
-    n = draw(st.integers(1, 40))
+    n = draw(st.integers(fewest, most))
     rough = draw(st.booleans())
 
     def numbers(rows):
@@ -218,6 +218,72 @@ def test_random_tables_settings_and_questions(shard, tmp_path_factory):
     assert counts["fitted"] > counts["refused"]
 
 
+def check_both_kinds(forest, loaded, asked, levels, times):
+    """What holds for every forest with a working model, and that files and threads keep it."""
+    survival = forest.predict_survival(asked, times, beyond="extend")
+    assert ((survival >= 0) & (survival <= 1)).all()
+    assert (np.diff(survival, axis=1) <= 1e-12).all()
+    weights = forest.weights(asked).toarray()
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-9)
+    found = forest.predict(asked, levels)
+    assert not np.isnan(found).any()
+    rising = found[:, np.argsort(levels)]
+    assert (rising[:, :-1] <= rising[:, 1:]).all()
+    working, again = forest.model_.working, loaded.model_.working
+    for name in ("knots", "hazards", "linear_predictor"):
+        assert np.array_equal(getattr(working, name), getattr(again, name))
+    assert working.root_share == again.root_share
+    assert np.array_equal(loaded.predict(asked, levels), found)
+    assert np.array_equal(loaded.predict_survival(asked, times, beyond="extend"), survival)
+    assert np.array_equal(loaded.weights(asked).toarray(), weights)
+    ask = {"quantiles": levels, "unidentified": "clip"}
+    out_of_bag = forest.predict_oob(**ask)
+    assert np.array_equal(loaded.predict_oob(**ask), out_of_bag, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("ignore::cqrf.NegativeTimeWarning")
+@SHARD
+def test_random_tables_with_a_working_model(shard, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "model.cqrf"
+    counts = {"working": 0, "others": 0}
+
+    @settings(
+        max_examples=CASES // SHARDS,
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+        database=None,
+        derandomize=False,
+    )
+    @given(tables(50, 90), SETTINGS, LEVELS)
+    def check(table, options, levels):
+        X, asked, target, weight, groups = table
+        time, event, entry = target
+        options = options | {"working_model": "cox", "n_estimators": 1 + options["n_estimators"]}
+        if shard == 0:
+            options = options | {"criterion": "censored_quantile"}  # fewer kernels to compile
+        if why_refused(target, weight, options) is not None:
+            counts["others"] += 1
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnidentifiedQuantileWarning)
+            warnings.filterwarnings("ignore", "levels that were not in the training table")
+            warnings.filterwarnings("ignore", ".*drawn by every tree.*")
+            forest = CensoredQuantileForest(**options)
+            forest.fit(X, censored(time, event, entry), sample_weight=weight, groups=groups)
+            if forest.model_.working is None:
+                counts["others"] += 1
+                return
+            forest.save(path)
+            loaded = CensoredQuantileForest.load(path).set_params(n_jobs=2)
+            check_both_kinds(forest, loaded, asked, levels, np.unique(time))
+        counts["working"] += 1
+
+    check()
+    print(f"shard {shard}: {counts['working']} forests with a working model checked")
+    assert counts["working"] > CASES // SHARDS // 3
+
+
 def make_files(folder):
     """Small sound files of several kinds, as bytes."""
     rng = np.random.default_rng(0)
@@ -226,7 +292,7 @@ def make_files(folder):
     y = censored(rng.exponential(2, 30).round(1) + 0.1, rng.random(30) < 0.7)
     entered = censored(y["time"], y["event"], y["time"] / 2)
     forest = CensoredQuantileForest(n_estimators=4, random_state=0, min_samples_leaf=1)
-    paths = [folder / f"{i}.cqrf" for i in range(5)]
+    paths = [folder / f"{i}.cqrf" for i in range(7)]
     forest.fit(frame, y).save(paths[0])
     forest.fit(frame, entered, sample_weight=rng.random(30), groups=np.arange(30) // 3).save(
         paths[1]
@@ -239,6 +305,11 @@ def make_files(folder):
     sampling = model.sampling._replace(unit_of_row=np.empty(0, np.int32))
     forest.model_ = replace(model, rows=rows, sampling=sampling)
     forest.save(paths[4])
+    twice = pd.concat([frame, frame + frame], ignore_index=True)
+    y = censored(rng.exponential(2, 60).round(1) + 0.1, rng.random(60) < 0.7)
+    forest = CensoredQuantileForest(n_estimators=8, random_state=0, working_model="cox")
+    forest.fit(twice, y).save(paths[5])
+    forest.set_params(bag_size=2).fit(twice[["a"]].to_numpy(), y).save(paths[6])
     return [path.read_bytes() for path in paths], frame
 
 

@@ -52,7 +52,7 @@ def make_frame(n=120):
 
 
 def fit(X, y, *, fit_settings=None, **settings):
-    settings = {"n_estimators": 12, "random_state": 3, **settings}
+    settings = {"n_estimators": 12, "random_state": 3, "working_model": None, **settings}
     return CensoredQuantileForest(**settings).fit(X, y, **(fit_settings or {}))
 
 

@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "n_neighbors": 0.1,
     "solver": "root",
     "bag_size": 1,
-    "working_model": None,
+    "working_model": "auto",
     "prediction": "median",
     "unidentified": "inf",
     "time_unit": None,

@@ -86,8 +86,9 @@ def make_frame(X: NDArray[np.float64]) -> pa.Table:
 
 
 def make_forest(**settings: Any) -> CensoredQuantileForest:
-    """A forest that is fitted in no time."""
-    return CensoredQuantileForest(**{"n_estimators": 20, "random_state": 0, **settings})
+    """A forest that is fitted in no time; without a working model unless one is named."""
+    defaults = {"n_estimators": 20, "random_state": 0, "working_model": None}
+    return CensoredQuantileForest(**{**defaults, **settings})
 
 
 def use_criteria() -> None:
