@@ -8,9 +8,10 @@ import pytest
 from lifelines.datasets import load_rossi
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._survival.step_curves import StepCurves
 from cqrf.datasets import make_aft
 from cqrf.inspection import check_forest, evenly_spaced, partial_dependence
-from cqrf.inspection.dependence import find_quantiles
+from cqrf.inspection.dependence import mean_quantiles
 
 
 def grow(X, y, **settings):
@@ -23,16 +24,21 @@ def data():
     return make_aft(200, 3, censoring_rate=0.3, random_state=0)
 
 
-@pytest.fixture(scope="module")
-def fitted(data):
-    return grow(data.X, data.y), data.X
+@pytest.fixture(scope="module", params=["auto", None], ids=["working model", "plain"])
+def working_model(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def left(data):
+def fitted(data, working_model):
+    return grow(data.X, data.y, working_model=working_model), data.X
+
+
+@pytest.fixture(scope="module")
+def left(data, working_model):
     much = make_aft(200, 3, censoring_rate=0.5, random_state=0)
     turned = censored(-much.y["time"], much.y["event"])
-    return grow(much.X, turned, censoring="left"), much.X
+    return grow(much.X, turned, censoring="left", working_model=working_model), much.X
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +49,7 @@ def framed(data):
 
 
 def loop_partial_dependence(forest, X, column, grid, levels, rows):
-    """The definition, row by row and time by time; X an array, all event times."""
-    order = forest.model_.rows
-    sign = -1 if forest.censoring == "left" else 1
-    times = sorted({sign * t for t, event in zip(order.time, order.event, strict=True) if event})
+    """The definition, row by row and time by time; X an array."""
     values = np.full((len(grid), len(levels)), np.nan)
     for g, value in enumerate(grid):
         curves = []
@@ -54,11 +57,13 @@ def loop_partial_dependence(forest, X, column, grid, levels, rows):
             changed = X[row].copy()
             changed[column] = value
             curves.append(forest.predict_survival(changed[np.newaxis])[0])
+        times = np.unique(np.concatenate([curve.times for curve in curves]))
+        means = sum(curve(times, beyond="extend") for curve in curves) / len(rows)
         for k, level in enumerate(levels):
             if sum(curve.initial for curve in curves) / len(rows) <= 1 - level:
                 continue
-            for t in times:
-                if sum(float(curve(t)) for curve in curves) / len(rows) <= 1 - level + 1e-12:
+            for t, mean in zip(times, means, strict=True):
+                if mean <= 1 - level + 1e-12:
                     values[g, k] = t
                     break
     return values
@@ -97,18 +102,11 @@ def test_partial_dependence_over_one_row_is_its_prediction(side, fitted, left):
         np.testing.assert_array_equal(found.values, expected)
 
 
-def test_partial_dependence_in_blocks_and_on_thinned_times(fitted, monkeypatch):
+def test_partial_dependence_in_blocks(fitted, monkeypatch):
     forest, X = fitted
     whole = partial_dependence(forest, X, 0)
-    monkeypatch.setattr("cqrf.inspection.dependence.MAX_VALUES_AT_ONCE", 1)
+    monkeypatch.setattr("cqrf.inspection.dependence.MAX_STEPS_AT_ONCE", 1)
     np.testing.assert_array_equal(partial_dependence(forest, X, 0).values, whole.values)
-    monkeypatch.setattr("cqrf.inspection.dependence.MAX_TIMES", 40)
-    thinned = partial_dependence(forest, X, 0).values
-    assert len(np.unique(thinned)) < 40
-    events = np.sort(forest.model_.rows.time[forest.model_.rows.event])
-    steps = np.searchsorted(events, thinned) - np.searchsorted(events, whole.values)
-    assert steps.min() >= 0
-    assert 0 < steps.max() <= len(events) / 39 + 1
 
 
 def test_default_grid_has_the_values_or_even_quantiles_of_them(fitted):
@@ -143,9 +141,9 @@ def test_frames_of_every_kind_give_the_same_partial_dependence(framed):
     for level in ("new", "old", "young"):
         changed = some.assign(group=level)
         curves = forest.predict_survival(changed)
-        mean = curves(np.sort(forest.model_.rows.time), beyond="extend").mean(axis=0)
-        reached = np.flatnonzero(mean <= 0.5 + 1e-12)
-        expected[level] = np.sort(forest.model_.rows.time)[reached[0]]
+        times = np.unique(curves.times)
+        mean = curves(times, beyond="extend").mean(axis=0)
+        expected[level] = times[np.flatnonzero(mean <= 0.5 + 1e-12)[0]]
     for rows in (some, pl.DataFrame(columns), pa.table(columns)):
         found = partial_dependence(forest, rows, "group", 0.5)
         assert found.grid.tolist() == ["new", "old", "young"]
@@ -202,11 +200,17 @@ def test_partial_dependence_needs_a_forest_its_names_and_a_value(fitted):
     assert np.isfinite(partial_dependence(forest, empty, 1, 0.5, grid=[1.0]).values).all()
 
 
-def test_quantiles_of_a_curve_are_the_first_times_at_or_below():
-    times, levels = np.array([-np.inf, 1.0, 2.0, 3.0]), np.array([0.3, 0.5, 0.8])
-    curves = np.array([[1.0, 0.7, 0.5, 0.4], [0.6, 0.5, 0.2, 0.0]])
-    expected = [[1.0, 2.0, np.nan], [np.nan, 1.0, 2.0]]
-    np.testing.assert_array_equal(find_quantiles(curves, times, levels), expected)
+def test_quantiles_of_a_mean_curve_are_the_first_times_at_or_below():
+    """The mean is .8, .6 from 1 on, .35 from 2, .2 from 3; the last curve has no step."""
+    curves = StepCurves(
+        offsets=np.array([0, 2, 4, 4]),
+        times=np.array([1.0, 2.0, 2.0, 3.0]),
+        values=np.array([0.4, 0.0, 0.45, 0.0]),
+        initial=np.array([1.0, 0.8, 0.6]),
+    )
+    levels = np.array([0.1, 0.3, 0.4, 0.45, 0.7, 0.8, 0.9])
+    expected = [np.nan, 1.0, 1.0, 2.0, 3.0, 3.0, np.nan]
+    np.testing.assert_array_equal(mean_quantiles(curves, levels), expected)
 
 
 def test_evenly_spaced_rows():

@@ -16,18 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf._input.features import read_features
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
-from cqrf._model.predict import SurvivalAt, read_one
+from cqrf._model.predict import SurvivalCurves, read_one
 from cqrf._model.queries import encode_queries
 from cqrf._runtime.arguments import read_count, read_floats
+from cqrf._survival.mixture import MOST_ROOT_STEPS
 from cqrf._survival.quantiles import read_levels
+from cqrf._survival.step_curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.inspection.forests import check_forest, find_feature
 
 MAX_GRID_VALUES = 20
-MAX_TIMES = 300
-MAX_VALUES_AT_ONCE = 2**24  # values of survival curves in memory at a time
+MAX_STEPS_AT_ONCE = 2**24  # steps of survival curves in memory at a time
 TYPES = {DATE: "datetime64[us]", DURATION: "timedelta64[us]"}
 
 
@@ -61,8 +61,7 @@ def partial_dependence(
     """Quantiles of the mean survival curve, if every row had the same value of one feature.
 
     A quantile is the first time at which the mean curve is at most 1 - level. It is NaN where
-    the curve does not fall that far or, under left censoring, where it starts below. Curves are
-    evaluated at the event times of the training rows, thinned to 300.
+    the curve does not fall that far or, under left censoring, where it starts below.
 
     Parameters
     ----------
@@ -105,10 +104,8 @@ def partial_dependence(
     else:
         codes = read_grid(model, column, grid)
     rows = matrix[evenly_spaced(len(matrix), n_rows)].astype(np.float64)
-    times = np.concatenate([[-np.inf], event_times(model)])
-    mean = mean_survival_in_blocks(model, rows, column, codes, times, forest.n_jobs)
-    shown = show_codes(model, column, codes)
-    return PartialDependence(shown, levels, find_quantiles(mean, times, levels))
+    values = quantiles_in_blocks(model, rows, column, codes, levels, forest.n_jobs)
+    return PartialDependence(show_codes(model, column, codes), levels, values)
 
 
 def choose_codes(
@@ -163,55 +160,51 @@ def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray
     return codes
 
 
-def event_times(model: Model) -> NDArray[np.float64]:
-    """Event times of the training rows, ascending, thinned to MAX_TIMES."""
-    times = np.unique(oriented(model.rows.time[model.rows.event], model.censoring))
-    return times[evenly_spaced(len(times), MAX_TIMES)]
-
-
 def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
     """At most ``most`` of 0 ... n - 1, evenly spaced from the first to the last."""
     return np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.intp)
 
 
-def mean_survival_in_blocks(
+def quantiles_in_blocks(
     model: Model,
     rows: NDArray[np.float64],
     column: int,
     codes: NDArray[np.float64],
-    times: NDArray[np.float64],
+    levels: NDArray[np.float64],
     n_jobs: int | None,
 ) -> NDArray[np.float64]:
-    """As :func:`mean_survival`, with at most MAX_VALUES_AT_ONCE values in memory."""
-    size = max(1, MAX_VALUES_AT_ONCE // (len(rows) * len(times)))
-    blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
-    return np.concatenate(
-        [mean_survival(model, rows, column, block, times, n_jobs) for block in blocks]
-    )
+    """Quantiles of the mean curve for each code in the column; shape (n_codes, n_levels).
 
-
-def mean_survival(
-    model: Model,
-    rows: NDArray[np.float64],
-    column: int,
-    codes: NDArray[np.float64],
-    times: NDArray[np.float64],
-    n_jobs: int | None,
-) -> NDArray[np.float64]:
-    """Survival averaged over rows, for each code in the column; shape (n_codes, n_times)."""
-    repeated = np.tile(rows, (len(codes), 1))
-    repeated[:, column] = np.repeat(codes, len(rows))
-    survival = read_one(model, encode_queries(model, repeated, n_jobs), SurvivalAt(times), n_jobs)
-    return survival.reshape(len(codes), len(rows), len(times)).mean(axis=1)
-
-
-def find_quantiles(
-    survival: NDArray[np.float64], times: NDArray[np.float64], levels: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """First time at which each curve is at most 1 - level; shape (n_curves, n_levels).
-
-    ``times`` starts with -inf. NaN where a curve is never that low, or is from the start.
+    At most about MAX_STEPS_AT_ONCE steps of curves are in memory.
     """
-    is_reached = survival[:, :, np.newaxis] <= 1.0 - levels + TOLERANCE
-    found = times[is_reached.argmax(axis=1)]  # argmax is 0, and so the time -inf, in both cases
-    return np.where(np.isinf(found), np.nan, found)
+    most_steps = 2 * np.count_nonzero(model.rows.event) + MOST_ROOT_STEPS
+    size = max(1, MAX_STEPS_AT_ONCE // (len(rows) * most_steps))
+    found = []
+    for start in range(0, len(codes), size):
+        block = codes[start : start + size]
+        repeated = np.tile(rows, (len(block), 1))
+        repeated[:, column] = np.repeat(block, len(rows))
+        queries = encode_queries(model, repeated, n_jobs)
+        curves = read_one(model, queries, SurvivalCurves(), n_jobs)
+        for first in range(0, len(curves), len(rows)):
+            found.append(mean_quantiles(curves[first : first + len(rows)], levels))
+    return np.array(found)
+
+
+def mean_quantiles(curves: StepCurves, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """First time at which the mean of the curves is at most 1 - level; shape (n_levels,).
+
+    NaN where it is never that low, or is from the start.
+    """
+    lengths = np.diff(curves.offsets)
+    before = np.empty(len(curves.values))
+    before[1:] = curves.values[:-1]
+    firsts = curves.offsets[:-1][lengths > 0]
+    before[firsts] = curves.initial[lengths > 0]
+    order = np.argsort(curves.times, kind="stable")
+    initial = curves.initial.mean()
+    mean = initial - np.cumsum((before - curves.values)[order]) / len(curves)
+    bounds = 1.0 - levels + TOLERANCE
+    steps = np.searchsorted(-mean, -bounds)
+    times = np.append(curves.times[order], np.nan)[steps]
+    return np.where(initial <= bounds, np.nan, times)
