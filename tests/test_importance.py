@@ -32,9 +32,9 @@ def table():
     return make_table()
 
 
-@pytest.fixture(scope="module")
-def forest(table):
-    return grow(*table)
+@pytest.fixture(scope="module", params=["auto", None], ids=["working model", "plain"])
+def forest(request, table):
+    return grow(*table, working_model=request.param)
 
 
 def permuted_columns(X, column, n_repeats, seed, weight=None):
@@ -58,7 +58,7 @@ def leave_out(forest, row):
     n_trees = len(model.forest.roots)
     unit = model.sampling.unit_of_row[model.ranks[row]]
     unit = -2 - unit if unit < -1 else unit  # a row of weight 0 in a group
-    bits = in_bag_bits(model.sampling, range(n_trees), model.seed)[unit]
+    bits = in_bag_bits(model.sampling, model.tree_numbers, model.seed)[unit]
     is_drawn = np.unpackbits(bits, bitorder="little")[:n_trees].astype(bool)
     if is_drawn.all():
         return None
@@ -66,7 +66,22 @@ def leave_out(forest, row):
     fewer.__dict__.update(forest.__dict__)
     some = replace(model.forest, roots=model.forest.roots[~is_drawn])
     fewer.model_ = replace(model, forest=some)
+    if model.working is not None:
+        fewer.model_ = replace(fewer.model_, working=leave_out_fold(model, row))
+        residual = model.residual_trees
+        n_direct = np.count_nonzero(~is_drawn[: residual.n_direct])
+        fewer.model_.__dict__["residual_trees"] = residual._replace(n_direct=n_direct)
     return fewer
+
+
+def leave_out_fold(model, row):
+    """The working model, with an intercept that makes the row's predictor the cross-fitted one."""
+    working, rank = model.working, model.ranks[row]
+    scores = working.scores.copy()
+    codes = model.rows.codes[:, rank]
+    of_row = sum(of_bins[code] for of_bins, code in zip(scores, codes, strict=True))
+    scores[0] += working.linear_predictor[rank] - of_row
+    return working._replace(scores=scores)
 
 
 def loop_importance(forest, X, y, column, n_repeats, *, seed=0, weight=None, rows=None):
@@ -175,8 +190,18 @@ def test_a_feature_without_a_split_has_an_importance_of_zero(table):
     forest = grow(np.column_stack([X, np.ones(200)]), y)
     found = permutation_importance_oob(forest, random_state=0)
     assert (found.importances[4], found.standard_errors[4]) == (0, 0)
-    stump = grow(X, y, min_samples_split=10**6)
+    stump = grow(X, y, min_samples_split=10**6, working_model=None)
     assert not permutation_importance_oob(stump).importances.any()
+
+
+def test_a_feature_of_the_working_model_alone_has_an_importance(table):
+    X, y = table
+    stump = grow(X, y, min_samples_split=10**6)
+    assert len(stump.model_.forest.split_features) == 0
+    found = permutation_importance_oob(stump, features=0, n_repeats=2, random_state=0)
+    assert found.importances[0] > 5 * found.standard_errors[0] > 0
+    expected = loop_importance(stump, X, y, 0, 2)
+    assert found.importances[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_results_depend_on_the_seed_alone(forest, table):

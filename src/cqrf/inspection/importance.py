@@ -12,7 +12,9 @@ the variance is n / (n - 1) times the sum of u_i^2, or of the squared sums over 
 trees draw as a whole. Every row has permuted values of its own, so that the error over rows
 contains the error due to a finite number of repeats.
 
-Values are permuted as bins, which the trees cannot tell from the values.
+Values are permuted as bins, which neither the trees nor the working model can tell from the values.
+A row's linear predictor is that of the model fitted without its fold; it changes by what the whole
+model gives to the two bins.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class PermutationImportance:
         Names of the features.
     importances : ndarray of shape (n_features,)
         Skill over Kaplan-Meier that is lost if the values of the feature are permuted; 0 for a
-        feature that the forest does not split on.
+        feature that predictions do not depend on.
     standard_errors : ndarray of shape (n_features,)
         Standard errors of ``importances`` over rows, or over groups of rows.
     skill : float
@@ -237,9 +239,9 @@ def permute_features(
     n_repeats: int,
     seed: int,
 ) -> PermutationImportance:
-    """Importance of each column; 0 without a split on it."""
+    """Importance of each column; 0 if predictions do not depend on it."""
     found = np.zeros((len(columns), 2))
-    for k in np.flatnonzero(np.isin(columns, forest.model_.forest.split_features)):
+    for k in np.flatnonzero(np.isin(columns, forest.model_.used_features)):
         found[k] = permute_feature(forest, scored, columns[k], n_repeats, seed)
     names = feature_names(forest)
     return PermutationImportance(
