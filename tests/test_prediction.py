@@ -52,7 +52,9 @@ def fit_rossi(rossi, **settings):
 
 class TestBeyondFollowUp:
     def test_survival_is_nan_with_one_warning_that_says_how_far_the_data_reach(self, forest, pbc):
-        with pytest.warns(BeyondFollowUpWarning, match="known up to 4795") as caught:
+        ends = forest.predict_survival(pbc.X[:3]).end
+        assert (ends.min(), ends.max()) == (4256, 4795)
+        with pytest.warns(BeyondFollowUpWarning, match=r"known up to 4256 to 4795\.") as caught:
             survival = forest.predict_survival(pbc.X[:3], [365, 36500, 99999])
         assert len(caught) == 1
         assert caught[0].filename == __file__
@@ -79,7 +81,9 @@ class TestBeyondFollowUp:
         assert caught[0].filename == __file__
         assert np.isnan(means).all()
         restricted = forest.predict_mean(pbc.X[:3], 36500, beyond="restrict")
-        assert_allclose(restricted, forest.predict_mean(pbc.X[:3], 4795))
+        ends = forest.predict_survival(pbc.X[:3]).end
+        expected = [forest.predict_mean(pbc.X[i : i + 1], ends[i])[0] for i in range(3)]
+        assert_allclose(restricted, expected)
         assert (forest.predict_mean(pbc.X[:3], 36500, beyond="extend") > restricted).all()
 
     def test_the_default_horizon_has_a_tenth_of_the_rows_at_risk(self, forest, pbc):
@@ -117,9 +121,11 @@ class TestGiven:
 
     def test_the_mean_is_an_area_under_the_conditional_curve(self, forest, pbc):
         X = pbc.X[:5]
-        grid = np.arange(0.0, 1000.0)  # all times are whole days
-        area = forest.predict_survival(X, grid, given=730).sum(axis=1)
-        assert_allclose(forest.predict_mean(X, 1000, given=730), area)
+        areas = []
+        for curve in forest.predict_survival(X, given=730):
+            edges = np.unique([0.0, *curve.times[curve.times < 1000], 1000.0])
+            areas.append(curve(edges[:-1]) @ np.diff(edges))
+        assert_allclose(forest.predict_mean(X, 1000, given=730), areas)
 
     def test_no_time_survived_changes_nothing(self, forest, pbc):
         X = pbc.X[:50]
@@ -265,9 +271,11 @@ class TestPredictionForTools:
             assert function.domain == (0.0, times[-1])
         assert_array_equal(array, forest.predict_survival(X)(times, beyond="extend"))
         hazards = forest.predict_cumulative_hazard_function(X, return_array=True)
-        before = np.column_stack([np.ones(4), array[:, :-1]])
-        steps = np.divide(before - array, before, out=np.zeros_like(array), where=before > 0)
-        assert_allclose(hazards, np.cumsum(steps, axis=1), atol=1e-12)
+        for curve, hazard in zip(forest.predict_survival(X), hazards, strict=True):
+            before = np.append(1.0, curve.values[:-1])  # some steps are between these times
+            drops = (before - curve.values)[before > 0] / before[before > 0]
+            is_past = curve.times[before > 0] <= times[:, np.newaxis]
+            assert_allclose(hazard, is_past @ drops, atol=1e-12)
 
     def test_a_pipeline_gives_its_curves_by_its_last_step(self, pbc):
         numbers = pbc.X.select_dtypes("number").fillna(0)
