@@ -171,7 +171,8 @@ def score_up_to_bounds(rows: CalibrationRows) -> SharesByThreshold:
         is_used = rows.censoring_time >= bound
         g = censoring_survival_before(rows.censoring_curves, np.where(is_used, bound, 0.0))
         weight = rows.weight * is_used / g
-        missed = weight @ (target.event & (target.time < bound))
+        # Both sums in the same order: the share is not above 1 by rounding.
+        missed = (weight * (target.event & (target.time < bound))).sum()
         shares[k] = (missed + 1.0) / (weight.sum() + 1.0)
     return SharesByThreshold(THRESHOLDS, np.maximum.accumulate(shares))
 
