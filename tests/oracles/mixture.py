@@ -109,7 +109,7 @@ def mixture_at(parts, shares, t):
     first = pairs[0][0]
     value = follow(pairs, t)
     if not first.falls_to_zero():
-        return value if first.is_known(t) or follow(pairs, inf) == 0 else None
+        return value if first.is_known(t) else None
     others = [part for part, _ in pairs[1:] if not part.falls_to_zero()]
     is_open = others and follow(pairs, inf) > 0
     return None if is_open and not any(part.is_known(t) for part in others) else value

@@ -6,7 +6,9 @@ residual tree without splits would give. The mixture is
 
     S(t | x) = (1 - a) (S_direct(t | x) + S_U(phi_x(t) | x)) / 2  +  a S_root(phi_x(t)).
 
-It is known for as long as each of its components is.
+It is known for as long as the direct trees are; without direct trees, for as long as the residual
+trees are. A component that ends before that falls from then on in proportion to the others. Where
+the direct trees fall to 0 and the mixture does not, it ends with the last of its components.
 
 Quantiles do not need the whole curve. On the scale of the baseline hazard h = H0(t) the rows of all
 components can be compared without mapping them to times, so that the crossing of 1 - tau is found
