@@ -27,10 +27,11 @@ MIN_BATCHES = 8
 
 
 class TreeGroup(NamedTuple):
-    """Trees that are grown from the same rows: their keys, the rows, and how they are drawn."""
+    """Trees that are grown from the same rows: the rows, how they are drawn, and how split."""
 
     rows: Rows
     sampling: Sampling
+    growing: Growing
     keys: TreeKeys
 
 
@@ -45,14 +46,13 @@ def grow_forest(
 ) -> Forest:
     """Grow trees 0 .. n_trees - 1 of the forest with this seed, all from the same rows."""
     keys = derive_tree_keys(sampling, seed, range(n_trees))
-    groups = [TreeGroup(rows, sampling, keys)]
-    ((trees, gains),) = grow_groups(groups, growing, n_jobs, progress)
+    groups = [TreeGroup(rows, sampling, growing, keys)]
+    ((trees, gains),) = grow_groups(groups, n_jobs, progress)
     return join_trees(trees, rows.categorical, gains)
 
 
 def grow_groups(
     groups: Sequence[TreeGroup],
-    growing: Growing,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[Trees, NDArray[np.float64]]]:
@@ -61,7 +61,7 @@ def grow_groups(
     ``progress`` wraps the iterator over finished batches, with the number of batches.
     """
     tasks, ends = [], []
-    for rows, sampling, keys in groups:
+    for rows, sampling, growing, keys in groups:
         weighted = rows.time if rows.weight is None else rows.time[rows.weight > 0]
         scaled = scale_criterion(growing, float(np.abs(weighted).max()))
         n_trees = len(keys.growth)

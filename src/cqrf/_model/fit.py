@@ -26,7 +26,7 @@ from cqrf._input.target import Target, oriented, rank_target, warn_of_negative_t
 from cqrf._input.units import Units, find_clusters, number_units
 from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries, training_queries
-from cqrf._model.residual import count_direct, rank_residuals
+from cqrf._model.residual import count_direct, rank_residuals, residual_growing
 from cqrf._model.settings import Settings
 from cqrf._model.share import MOST_ROWS, can_have_root, choose_root_share
 from cqrf._runtime.progress import show_progress
@@ -135,9 +135,8 @@ def grow_model(
     numbers = number_trees(settings.n_trees, model.working is not None)
     keys = derive_tree_keys(sampling, model.seed, numbers)
     if model.working is None:
-        ((trees, gains),) = grow_groups(
-            [TreeGroup(rows, sampling, keys)], settings.growing, n_jobs, progress
-        )
+        group = TreeGroup(rows, sampling, settings.growing, keys)
+        ((trees, gains),) = grow_groups([group], n_jobs, progress)
         return replace(model, forest=join_trees(trees, rows.categorical, gains))
     ranked, order = rank_residuals(Target(rows.time, rows.event, model.entry), model.working)
     residual_rows = rows._replace(
@@ -148,12 +147,13 @@ def grow_model(
         first_at_risk=first_at_risk(ranked),
     )
     n_direct = count_direct(settings.n_trees)
+    growing = residual_growing(settings.growing, int(np.sum(model.training_weight > 0)))
     residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
     groups = [
-        TreeGroup(rows, sampling, keys.take(slice(0, n_direct))),
-        TreeGroup(residual_rows, residual_sampling, keys.take(slice(n_direct, None))),
+        TreeGroup(rows, sampling, settings.growing, keys.take(slice(0, n_direct))),
+        TreeGroup(residual_rows, residual_sampling, growing, keys.take(slice(n_direct, None))),
     ]
-    (direct, gains), (residual, _) = grow_groups(groups, settings.growing, n_jobs, progress)
+    (direct, gains), (residual, _) = grow_groups(groups, n_jobs, progress)
     trees = concatenate_trees([direct, renumber_leaf_rows(residual, order)])
     return add_root_share(replace(model, forest=join_trees(trees, rows.categorical, gains)))
 

@@ -8,13 +8,14 @@ this module maps them to *residual ranks* where a curve of residuals is read.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.rows import Rows
-from cqrf._forest.spec import LEAF, Forest
+from cqrf._forest.spec import LEAF, Forest, Growing
 from cqrf._forest.traversal import Leaves
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target, rank_target
@@ -22,6 +23,8 @@ from cqrf._survival.curves import RankedTarget, Steps, compute_steps
 from cqrf._survival.mixture import thin_root
 from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
+
+SMALLEST_NODE = 2 / 3
 
 
 class ResidualTrees(NamedTuple):
@@ -52,6 +55,17 @@ class ResidualTrees(NamedTuple):
 def count_direct(n_trees: int) -> int:
     """Number of direct trees of a forest with residual trees."""
     return (n_trees + 1) // 2
+
+
+def residual_growing(growing: Growing, n_rows: int) -> Growing:
+    """How residual trees are grown on so many rows of positive weight.
+
+    Residuals hold less signal than times, so that larger nodes are not split: those of fewer than
+    SMALLEST_NODE * sqrt(n_rows) rows.
+    """
+    limits = growing.limits
+    smallest = max(limits.min_samples_split, round(SMALLEST_NODE * math.sqrt(n_rows)))
+    return growing._replace(limits=limits._replace(min_samples_split=smallest))
 
 
 def rank_residuals(target: Target, working: WorkingModel) -> tuple[Target, NDArray[np.int32]]:

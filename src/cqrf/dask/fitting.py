@@ -27,7 +27,7 @@ from cqrf._input.units import Units
 from cqrf._model.fit import rows_to_score, set_root_share
 from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries
-from cqrf._model.residual import count_direct
+from cqrf._model.residual import count_direct, residual_growing
 from cqrf._model.settings import Settings
 from cqrf._model.share import can_have_root
 from cqrf._runtime.progress import show_progress
@@ -211,8 +211,10 @@ def make_growth_specs(
         ]
     )
     last_entry = max(part.last_entry for part in residuals)
+    n_rows = sum(part.n_rows for part in binned.positive_rows)
+    growing = residual_growing(settings.growing, n_rows)
     residual = direct._replace(
-        growing=scale_criterion(settings.growing, max(part.largest for part in residuals)),
+        growing=scale_criterion(growing, max(part.largest for part in residuals)),
         has_late_entry=last_entry >= min(part.first for part in residuals),
         working=working,
     )
