@@ -314,6 +314,14 @@ def test_forests_that_do_not_belong_together_are_refused(good, tmp_path):
     refused(other(frame, censoring="left"), tmp_path, "censoring of a forest")
 
 
+def test_a_file_from_before_working_models_had_none(good, tmp_path):
+    header, sections = take_apart(good)
+    del header["forest_settings"]["forest"]["working_model"]
+    assert load_bytes(put_together(header, sections), tmp_path).forest.working_model is None
+    header["forest_settings"]["forest"]["working_model"] = "cox"
+    assert load_bytes(put_together(header, sections), tmp_path).forest.working_model == "cox"
+
+
 def test_a_newer_version_is_named(good, tmp_path):
     header, sections = take_apart(good)
     newer = CONFORMAL_FILE._replace(newest_format=CONFORMAL_FILE.newest_format + 1)

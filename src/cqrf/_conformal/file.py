@@ -118,7 +118,7 @@ def read_conformal_file(path: str | os.PathLike[str]) -> SavedConformal:
             forest=forest,
             censoring_forest=censoring_forest,
             settings=header["settings"],
-            forest_settings=header["forest_settings"],
+            forest_settings=_complete_settings(header["forest_settings"]),
             coverage=header["coverage"],
             cutoff=np.inf if cutoff is None else cutoff,
             weights_depend_on_query=header["weights_depend_on_query"],
@@ -206,6 +206,16 @@ def _are_settings_of_forests(settings: Any) -> bool:
         and list(settings) == names
         and all(settings[name] is None or are_settings(settings[name]) for name in names)
     )
+
+
+def _complete_settings(
+    settings: dict[str, dict[str, Any] | None],
+) -> dict[str, dict[str, Any] | None]:
+    """Settings of forests; where none of a working model was written, there was no such model."""
+    return {
+        name: None if of_forest is None else {"working_model": None, **of_forest}
+        for name, of_forest in settings.items()
+    }
 
 
 def _is_finite(value: Any) -> bool:
