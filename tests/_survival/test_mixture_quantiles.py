@@ -140,12 +140,25 @@ def test_quantiles_are_those_of_plain_loops(problem):
         assert found[query].tolist() == expected
 
 
-@given(problems(), st.sampled_from(["right", "left"]))
-def test_quantiles_are_those_of_the_mixed_curve(problem, censoring):
-    found = solve(problem, censoring=censoring)
-    expected = curve_quantiles(as_curves(mix(problem), "right"), LEVELS, censoring)
+@given(problems(), st.sampled_from(["right", "left"]), st.integers(1, len(LEVELS)))
+def test_quantiles_are_those_of_the_mixed_curve(problem, censoring, n_levels):
+    levels = LEVELS[-n_levels:]
+    found = solve(problem, levels, censoring)
+    expected = curve_quantiles(as_curves(mix(problem), "right"), levels, censoring)
     np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(found.last_neighbor, expected.last_neighbor)
+
+
+@given(problems())
+def test_the_last_neighbour_is_the_end_of_the_curve_or_its_last_step(problem):
+    """Whatever the levels, and though bisection stops at the first end of a component."""
+    curves = as_curves(mix(problem), "right")
+    found = bisect(problem, np.array([0.01]))[0].last_neighbor
+    for curve, last in zip(curves, found):
+        if curve.end == -np.inf:
+            assert np.isnan(last)
+        else:
+            assert last == (curve.end if curve.end < np.inf else curve.times[-1])
 
 
 @given(problems())
@@ -176,7 +189,7 @@ def test_the_root_is_not_known_beyond_its_last_residual():
     found, unfinished = bisect(problem, np.array([0.5, 0.7, 0.85]), "right")
     # S is 1/2 at time 1, 7/24 at 1.5 and 5/24 at 2, where the root ends.
     assert found.values.tolist() == [[1.0, 1.5, np.inf]]
-    assert found.last_neighbor.tolist() == [2.0]
+    assert found.last_neighbor.tolist() == [3.0]
     assert unfinished.tolist() == [0]
     # From then on it falls as the direct trees do, which fall to 0 at 3.
     assert solve(problem, np.array([0.5, 0.7, 0.85])).values.tolist() == [[1.0, 1.5, 3.0]]

@@ -90,7 +90,8 @@ def mixture_quantiles(
     """Quantiles of each query; ``weights`` are those of direct and of residual trees.
 
     Only up to the time at which the first component ends. The second result lists the queries for
-    which there may be quantiles beyond it: their curve has to be read.
+    which there may be quantiles beyond it: their curve has to be read. The last neighbours do not
+    depend on the levels.
     """
     taus = levels if censoring == "right" else 1.0 - levels
     order = np.argsort(taus, kind="stable")
@@ -98,11 +99,11 @@ def mixture_quantiles(
     lengths = [np.diff(each.offsets).max(initial=0) + 1 for each in weights]
     work = tuple(Component(*np.empty((2, length))) for length in lengths)
     solved, values = np.empty((2, n_queries, len(taus)))
-    last, last_direct = np.empty((2, n_queries))
+    first, last = np.empty((2, n_queries))
     bounds = 1.0 - taus[order] + TOLERANCE
-    _solve(weights, mixture, scale, bounds, work, solved, (last, last_direct))
+    _solve(weights, mixture, scale, bounds, work, solved, (first, last))
     values[:, order] = oriented(solved, censoring)
-    unfinished = np.flatnonzero((last < last_direct) & np.isinf(solved).any(axis=1))
+    unfinished = np.flatnonzero((first < last) & np.isinf(solved).any(axis=1))
     return Solution(values, oriented(last, censoring)), unfinished
 
 
@@ -194,39 +195,52 @@ def first_between(components, n_rows, root, factor, shares, bound, n_direct):
 
 
 @called
-def find_end(last_direct, end_residual, residual, n_residual, mixture, scale, factor):
-    """Time at which the first component of a query ends, infinity if all fall to 0.
+def find_ends(last_direct, residual, n_rows, ends, mixture, scale, factor):
+    """When the first component of a query ends, and its last neighbour.
 
-    last_direct : time up to which direct trees are known; end_residual : hazard up to which
-    residual trees are; residual : Component with their ``n_residual`` rows
+    The first result is infinity if all components fall to 0. The second is the time up to which the
+    mixture is known; if it falls to 0, that of its last step.
+
+    last_direct : time of the last direct row; residual : Component; n_rows : rows of either kind
+    ends : hazards up to which direct and residual trees are known
     """
-    end = last_direct
-    if n_residual > 0:
-        end = min(end, map_end(end_residual, residual.hazard[n_residual - 1], scale))
+    first, last, known_to = np.inf, -np.inf, np.inf
+    if n_rows[0] > 0:
+        last = last_direct
+        if ends[0] < np.inf:
+            first, known_to = last, last
+    if n_rows[1] > 0:
+        h = residual.hazard[n_rows[1] - 1]
+        end = map_end(ends[1], h, scale)
+        first = min(first, end)
+        last = max(last, end if end < np.inf else find_time(h, scale.knots, scale.hazards, 0)[0])
+        if n_rows[0] == 0:
+            known_to = end
     if mixture.shares[2] > 0.0:
         n_root = mixture.root.hazard.shape[0]
-        last_step = mixture.root.hazard[n_root - 1] * factor if n_root > 0 else -np.inf
-        end = min(end, map_end(mixture.root_end * factor, last_step, scale))
-    return end
+        h = mixture.root.hazard[n_root - 1] * factor if n_root > 0 else -np.inf
+        end = map_end(mixture.root_end * factor, h, scale)
+        first = min(first, end)
+        last = max(last, end if end < np.inf else find_time(h, scale.knots, scale.hazards, 0)[0])
+    return first, min(last, known_to)
 
 
 @kernel
 def _solve(weights, mixture, scale, bounds, work, solved, ends):
-    """Write the quantile of each query at each bound of S, and when its components end.
+    """Write the quantile of each query at each bound of S up to the first end of a component.
 
     weights : two Weights; mixture : Mixture; scale : Scale; bounds : (n,) float64, descending
     work : two Components; solved : (n_queries, n) float64
-    ends : two arrays, (n_queries,) float64: the first end of a component, that of direct trees
+    ends : two arrays, (n_queries,) float64: the results of ``find_ends``
     """
     root, time = mixture.root, mixture.time
-    last, last_of_direct = ends
+    first_end, last = ends
     for q in range(solved.shape[0]):
         factor, first = scale.factor[q], weights[0].offsets[q]
         n_direct, end_direct = write_component(weights[0], q, mixture.direct, 1.0, work[0])
         n_residual, end_residual = write_component(weights[1], q, mixture.residual, factor, work[1])
         if n_direct == 0 and n_residual == 0:
-            solved[q], last[q] = np.nan, np.nan
-            last_of_direct[q] = np.nan
+            solved[q], first_end[q], last[q] = np.nan, np.nan, np.nan
             continue
         of_direct, of_residual = share_out(
             mixture.shares[0], mixture.shares[1], n_direct > 0, n_residual > 0
@@ -234,13 +248,15 @@ def _solve(weights, mixture, scale, bounds, work, solved, ends):
         n_rows = n_direct, n_residual
         shares = of_direct, of_residual, mixture.shares[2]
         ranks = weights[0].ranks[first : first + n_direct]
-        last_direct = time[ranks[n_direct - 1]] if end_direct < np.inf else np.inf
-        last_of_direct[q] = last_direct
-        last[q] = find_end(last_direct, end_residual, work[1], n_residual, mixture, scale, factor)
+        last_direct = time[ranks[n_direct - 1]] if n_direct > 0 else -np.inf
+        ends_of_kinds = end_direct, end_residual
+        first_end[q], last[q] = find_ends(
+            last_direct, work[1], n_rows, ends_of_kinds, mixture, scale, factor
+        )
         for k in range(bounds.shape[0]):
             i = first_direct(work, n_rows, root, factor, shares, bounds[k])
             h = first_between(work, n_rows, root, factor, shares, bounds[k], i)
             found = find_time(h, scale.knots, scale.hazards, 0)[0]
             if h == np.inf and i < n_direct:
                 found = time[ranks[i]]
-            solved[q, k] = found if found <= last[q] else np.inf
+            solved[q, k] = found if found <= first_end[q] else np.inf

@@ -126,8 +126,8 @@ def _solve(
 class Solution(NamedTuple):
     """Quantiles of shape (n_queries, n_levels), and the last neighbour of each query.
 
-    A quantile that is not identifiable is inf, or -inf under left censoring. A query without
-    weights is NaN in both.
+    A quantile that is not identifiable is inf, or -inf under left censoring. It is beyond the last
+    neighbour, which is finite. A query without weights is NaN in both.
     """
 
     values: NDArray[np.float64]
@@ -158,14 +158,19 @@ class Solution(NamedTuple):
 def curve_quantiles(
     curves: StepCurves, levels: NDArray[np.float64], censoring: str = "right"
 ) -> Solution:
-    """Quantiles read off survival curves of times that are oriented to the right."""
+    """Quantiles read off survival curves of times that are oriented to the right.
+
+    The last neighbour of a curve that falls to 0 is at its last step.
+    """
     taus = levels if censoring == "right" else 1.0 - levels
     values = np.empty((len(curves), len(levels)))
     for k, tau in enumerate(taus):
         values[:, k] = curves.first_at_most(1.0 - tau + TOLERANCE)
     is_known = ~np.isneginf(curves.end)
     values[~is_known] = np.nan
+    falls_to_0 = np.isposinf(curves.end)
     last = np.where(is_known, curves.end, np.nan)
+    last[falls_to_0] = curves.times[curves.offsets[1:][falls_to_0] - 1]
     return Solution(oriented(values, censoring), oriented(last, censoring))
 
 
