@@ -90,10 +90,9 @@ def test_survival_plot_marks_quantiles_and_where_sight_ends(fitted):
         forest.predict(X[:3], [0.25, 0.5], unidentified="nan") / 2,
     )
     assert len({line.get_marker() for line in marks}) == 3
-    curves, censorings = forest.predict_survival(X[:3]), forest.predict_censoring(X[:3])
     ends = []
-    for line, curve, censoring in zip(step_lines(ax), curves, censorings, strict=True):
-        end = max(curve.times[-1], censoring.times[-1])
+    for line, curve in zip(step_lines(ax), forest.predict_survival(X[:3]), strict=True):
+        end = curve.end if np.isfinite(curve.end) else curve.times[-1]
         np.testing.assert_array_equal(line.get_xdata(), np.r_[0, curve.times, end] / 2)
         np.testing.assert_array_equal(line.get_ydata(), np.r_[1, curve.values, curve.values[-1]])
         if curve.values[-1] > 0:
@@ -206,7 +205,7 @@ def test_texts_can_be_read():
 def test_many_rows_are_drawn_as_bands(is_open):
     rate, seed = (0.6, 1) if is_open else (0.3, 0)
     data = make_aft(200, 3, censoring_rate=rate, random_state=seed)
-    forest, X = grow(data.X, data.y), data.X
+    forest, X = grow(data.X, data.y, working_model=None), data.X  # with few steps: all are drawn
     ax = plot_survival(forest, X[:50], scale=2.0)
     (median,) = step_lines(ax)
     curves, ends = forest.predict_survival(X[:50]), []
@@ -233,6 +232,23 @@ def test_many_rows_are_drawn_as_bands(is_open):
     assert outer.get_paths()[0].get_extents().y0 <= inner.get_paths()[0].get_extents().y0
     with pytest.raises(ValueError, match="labels name the curves of up to 6 rows; X has 50"):
         plot_survival(forest, X[:50], labels=["a"] * 50)
+
+
+def test_bands_of_curves_with_many_steps_are_drawn_at_some_of_them():
+    data = make_aft(200, 3, censoring_rate=0.6, random_state=1)
+    forest = grow(data.X, data.y)
+    ax = plot_survival(forest, data.X[:50])
+    curves = forest.predict_survival(data.X[:50])
+    assert len(np.unique(curves.times)) > 1000
+    (median,) = step_lines(ax)
+    at, drawn_heights = median.get_xdata(), median.get_ydata()
+    assert 200 < len(at) <= 500
+    assert np.isin(at, np.r_[0, curves.times, curves.end]).all()
+    np.testing.assert_allclose(drawn_heights, np.median(curves(at, beyond="extend"), axis=0))
+    # Were every curve 0 beyond its end, the median would be the same.
+    lowest = np.nan_to_num(curves(at), nan=0.0)
+    np.testing.assert_allclose(drawn_heights, np.median(lowest, axis=0))
+    assert np.isnan(curves(at)).any()
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -299,10 +315,9 @@ def test_labels_have_the_unit_and_the_event(data):
 def test_survival_plot_under_left_censoring_hatches_the_low_levels(left):
     forest, X = left
     ax = plot_survival(forest, X[:3])
-    curves, censorings = forest.predict_survival(X[:3]), forest.predict_censoring(X[:3])
     hidden = [
-        (min(curve.times[0], censoring.times[0]), curve.initial)
-        for curve, censoring in zip(curves, censorings, strict=True)
+        (curve.start, curve.initial)
+        for curve in forest.predict_survival(X[:3])
         if curve.initial < 1
     ]
     assert [tuple(line.get_xydata()[0]) for line in open_ends(ax)] == hidden

@@ -177,7 +177,7 @@ def quantiles_in_blocks(
 
     At most about MAX_STEPS_AT_ONCE steps of curves are in memory.
     """
-    most_steps = 2 * np.count_nonzero(model.rows.event) + MOST_ROOT_STEPS
+    most_steps = 2 * int(model.rows.event.sum()) + MOST_ROOT_STEPS
     size = max(1, MAX_STEPS_AT_ONCE // (len(rows) * most_steps))
     found = []
     for start in range(0, len(codes), size):

@@ -46,12 +46,15 @@ def character_share(ax: Axes) -> float:
     return float(CHARACTER * ax.figure.dpi / ax.bbox.width)
 
 
-def find_places(ax: Axes, labels: Sequence[str], values: NDArray[np.float64]) -> list[Place | None]:
+def find_places(
+    ax: Axes, labels: Sequence[str], values: NDArray[np.float64], margin: float
+) -> list[Place | None]:
     """A place beside the curve for each label; None if there is no room.
 
     ``values`` : survival at evenly spaced times, shape (n_curves, n_times); NaN where not known.
+    ``margin`` : share of the axis that is beyond these times.
     """
-    character = character_share(ax)
+    character = character_share(ax) / (1 - margin)
     places: list[Place | None] = []
     for i, label in enumerate(labels):
         width = int(np.ceil(character * (len(label) + 1) * values.shape[1]))

@@ -24,6 +24,7 @@ from cqrf.plots.at_risk import (
     write_at_risk,
 )
 from cqrf.plots.direct_labels import (
+    Place,
     character_share,
     find_places,
     label_width,
@@ -220,10 +221,9 @@ def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: boo
 
     steps, labels, ends = curves.steps, curves.labels, axis.ends_of(curves.steps)
     times = np.linspace(axis.first, axis.last, N_LABEL_TIMES)
-    places = find_places(ax, labels, steps(times * axis.scale)) if len(labels) > 1 else [None]
+    places, margin = _place_labels(ax, labels, steps(times * axis.scale))
     at_ends = [i for i, place in enumerate(places) if place is None and len(labels) > 1]
-    if at_ends:
-        axis = axis.with_margin(max(MARGIN, label_width(ax, [labels[i] for i in at_ends])))
+    axis = axis.with_margin(margin)
     corners = [
         # On survival curves markers show quantiles.
         _draw_curve(
@@ -247,6 +247,25 @@ def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: boo
         axis.edge,
     )
     return axis
+
+
+def _place_labels(
+    ax: Axes, labels: list[str], values: NDArray[np.float64]
+) -> tuple[list[Place | None], float]:
+    """Places beside the curves, and the margin that labels without such a place need.
+
+    A wider margin leaves less room beside the curves, so that more labels may need it.
+    """
+    if len(labels) == 1:
+        return [None], MARGIN
+    margin = 0.0
+    needed = MARGIN
+    while needed > margin:
+        margin = needed
+        places = find_places(ax, labels, values, margin)
+        at_ends = [label for label, place in zip(labels, places, strict=True) if place is None]
+        needed = label_width(ax, at_ends) if at_ends else MARGIN
+    return places, margin
 
 
 def _count_columns(texts: Sequence[str], character: float) -> int:
