@@ -154,7 +154,7 @@ def test_a_long_table_keeps_only_the_rows_in_leaves(censoring, client, table, mo
     X, y = table[0], table[1].copy()
     weight = np.linspace(1, 2, 1200)
     weight[-1] = 0.0
-    how = {"max_samples": 40, "censoring": censoring}
+    how = {"max_samples": 40, "censoring": censoring, "working_model": None}
     first, _ = fit_both(X, y, sample_weight=weight, **how)
     drawn = in_bag_bits(first.model_.sampling, range(first.n_estimators), first.model_.seed)
     assert not drawn.any(axis=1).all()
@@ -179,7 +179,7 @@ def test_all_rows_are_kept_if_the_censoring_survival_needs_them(client, table, m
 def test_a_forest_of_a_long_table_is_saved_and_loaded(client, table, monkeypatch, tmp_path):
     monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     X, y = table
-    _, on_dask = fit_both(X, y, max_samples=40)
+    _, on_dask = fit_both(X, y, max_samples=40, working_model=None)
     plain = on_dask.to_local()
     plain.save(tmp_path / "model.cqrf")
     loaded = CensoredQuantileForest.load(tmp_path / "model.cqrf")

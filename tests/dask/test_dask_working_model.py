@@ -152,7 +152,9 @@ def test_a_large_table_is_represented_by_the_same_sample(client, table, others, 
 
 
 @pytest.mark.parametrize("censoring", ["right", "left"])
-def test_a_long_table_keeps_only_the_rows_in_leaves(censoring, client, table, monkeypatch):
+def test_a_long_table_keeps_only_the_rows_in_leaves(
+    censoring, client, table, monkeypatch, tmp_path
+):
     """And a row with the last time, which is in no leaf here: its weight is 0."""
     monkeypatch.setattr(fitting, "MAX_KEPT_ROWS", 1000)
     X, y, weight = table[0], table[1].copy(), np.linspace(1, 2, 1200)
@@ -166,6 +168,11 @@ def test_a_long_table_keeps_only_the_rows_in_leaves(censoring, client, table, mo
     assert len(on_dask.model_.order) == len(in_leaves) + 1 < 1000
     assert_same_predictions(local, on_dask, X)
     plain = on_dask.to_local()
+    plain.save(tmp_path / "model.cqrf")
+    loaded = CensoredQuantileForest.load(tmp_path / "model.cqrf")
+    assert np.array_equal(
+        loaded.predict_survival(X, [1.0, 5.0]), local.predict_survival(X, [1.0, 5.0])
+    )
     assert np.array_equal(local.max_quantile(X), plain.max_quantile(X))
 
 
