@@ -146,7 +146,7 @@ def test_many_rows_are_not_scored(monkeypatch):
     monkeypatch.setattr(share, "MOST_UNITS", 199)
     without = fit(*make_proportional())
     assert without.working.root_share == 0.0
-    assert add_root_share(without) is without
+    assert add_root_share(without, None) is without
 
 
 def test_bags_have_no_root():

@@ -147,7 +147,7 @@ def grow_model(
         first_at_risk=first_at_risk(ranked),
     )
     n_direct = count_direct(settings.n_trees)
-    growing = residual_growing(settings.growing, int(np.sum(model.training_weight > 0)))
+    growing = residual_growing(settings.growing)
     residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
     groups = [
         TreeGroup(rows, sampling, settings.growing, keys.take(slice(0, n_direct))),
@@ -155,15 +155,16 @@ def grow_model(
     ]
     (direct, gains), (residual, _) = grow_groups(groups, n_jobs, progress)
     trees = concatenate_trees([direct, renumber_leaf_rows(residual, order)])
-    return add_root_share(replace(model, forest=join_trees(trees, rows.categorical, gains)))
+    forest = join_trees(trees, rows.categorical, gains)
+    return add_root_share(replace(model, forest=forest), n_jobs)
 
 
-def add_root_share(model: Model) -> Model:
+def add_root_share(model: Model, n_jobs: int | None) -> Model:
     """The model with the share of the root that its rows choose out of bag."""
     if model.working is None or not can_have_root(model.sampling):
         return model
     chosen = rows_to_score(model.training_weight)
-    return set_root_share(model, chosen, training_queries(model).take(chosen))
+    return set_root_share(model, chosen, training_queries(model).take(chosen), n_jobs)
 
 
 def rows_to_score(weight: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
@@ -172,11 +173,15 @@ def rows_to_score(weight: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
     return weighted[np.unique(np.linspace(0, len(weighted) - 1, MOST_ROWS).astype(np.intp))]
 
 
-def set_root_share(model: Model, rows: NDArray[np.intp], queries: Queries) -> Model:
+def set_root_share(
+    model: Model, rows: NDArray[np.intp], queries: Queries, n_jobs: int | None = None
+) -> Model:
     """The model with the share that these rows of its training table choose as queries."""
     assert model.working is not None
-    share = choose_root_share(model, queries, model.ranks[rows])
-    return replace(model, working=model.working._replace(root_share=share))
+    share = choose_root_share(model, queries, model.ranks[rows], n_jobs)
+    shared = replace(model, working=model.working._replace(root_share=share))
+    vars(shared)["residual_trees"] = model.residual_trees  # they do not depend on the share
+    return shared
 
 
 def find_bins(

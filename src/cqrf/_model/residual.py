@@ -8,7 +8,6 @@ this module maps them to *residual ranks* where a curve of residuals is read.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from cqrf._survival.mixture import thin_root
 from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
 
-SMALLEST_NODE = 2 / 3
+NODE_FACTOR = 1.5
 
 
 class ResidualTrees(NamedTuple):
@@ -57,14 +56,13 @@ def count_direct(n_trees: int) -> int:
     return (n_trees + 1) // 2
 
 
-def residual_growing(growing: Growing, n_rows: int) -> Growing:
-    """How residual trees are grown on so many rows of positive weight.
+def residual_growing(growing: Growing) -> Growing:
+    """How residual trees are grown: nodes must be larger by NODE_FACTOR than in direct trees.
 
-    Residuals hold less signal than times, so that larger nodes are not split: those of fewer than
-    SMALLEST_NODE * sqrt(n_rows) rows.
+    Residuals hold less signal than times.
     """
     limits = growing.limits
-    smallest = max(limits.min_samples_split, round(SMALLEST_NODE * math.sqrt(n_rows)))
+    smallest = int(NODE_FACTOR * limits.min_samples_split)
     return growing._replace(limits=limits._replace(min_samples_split=smallest))
 
 

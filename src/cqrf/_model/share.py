@@ -28,6 +28,7 @@ from cqrf._input.target import Target
 from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries
 from cqrf._model.residual import ResidualTrees
+from cqrf._runtime.threads import thread_map
 from cqrf._survival.curves import as_curves, compute_steps
 from cqrf._survival.mixture import Scale, make_scale, map_steps, repeat_steps
 from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
@@ -37,7 +38,7 @@ MARGIN, SHRINKAGE = 0.0075, 1.0
 MOST_SHARE = 0.5
 # The score is computed from so many rows at most. With more units than these the root has no share:
 # which trees have drawn a row would take too long to find, and a large forest needs no help.
-MOST_ROWS, MOST_UNITS = 1000, 100_000
+MOST_ROWS, MOST_UNITS = 500, 100_000
 FEWEST_ROWS = 20
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,9 @@ def can_have_root(sampling: Sampling) -> bool:
     return sampling.n_units <= MOST_UNITS and sampling.bag_size == 1
 
 
-def choose_root_share(model: Model, queries: Queries, rank: NDArray[np.intp]) -> float:
+def choose_root_share(
+    model: Model, queries: Queries, rank: NDArray[np.intp], n_jobs: int | None = None
+) -> float:
     """Share of the root, from training rows out of bag and their ranks."""
     working, residual = model.working, model.residual_trees
     assert working is not None
@@ -76,9 +79,12 @@ def choose_root_share(model: Model, queries: Queries, rank: NDArray[np.intp]) ->
     if len(times) < 2:
         return 0.0
     scale = make_scale(working, float(rows.time[-1]), linear_predictor)
-    halves = _forest_halves(model, residual, leaves, scale, times)
+    tasks = [
+        (model, residual, half, scale, times) for half in zip(*map(_halves, leaves), strict=True)
+    ]
+    first, second = thread_map(_read_half, tasks, n_jobs)
     root = as_curves(map_steps(repeat_steps(residual.root, len(rank)), scale), "right")
-    return best_share(scored, halves, root(times, "extend"), times)
+    return best_share(scored, (first, second), root(times, "extend"), times)
 
 
 def best_share(
@@ -116,21 +122,17 @@ def _has_trees(leaves: Leaves) -> NDArray[np.bool_]:
     return np.asarray((leaves.sizes > 0).any(axis=1))
 
 
-def _forest_halves(
+def _read_half(
     model: Model,
     residual: ResidualTrees,
-    leaves: tuple[Leaves, ...],
+    leaves: tuple[Leaves, Leaves],
     scale: Scale,
     times: Floats,
-) -> tuple[Floats, Floats]:
-    """Survival probabilities of the mixture without the root, from each half of the trees."""
+) -> Floats:
+    """Survival probabilities of the mixture without the root, from half of the trees."""
     n_train, direct = len(model.order), model.ranked_target
-    halves = []
-    for of_direct, of_residual in zip(*map(_halves, leaves), strict=True):
-        weights = forest_weights(of_direct, model.forest.leaf_rows, n_train, direct.weight)
-        on_times = as_curves(compute_steps(weights, direct), "right")
-        weights = forest_weights(of_residual, residual.leaf_rows, n_train, residual.target.weight)
-        steps = map_steps(compute_steps(weights, residual.target), scale)
-        on_residuals = as_curves(steps, "right")
-        halves.append((on_times(times, "extend") + on_residuals(times, "extend")) / 2)
-    return halves[0], halves[1]
+    weights = forest_weights(leaves[0], model.forest.leaf_rows, n_train, direct.weight)
+    on_times = as_curves(compute_steps(weights, direct), "right")
+    weights = forest_weights(leaves[1], residual.leaf_rows, n_train, residual.target.weight)
+    on_residuals = as_curves(map_steps(compute_steps(weights, residual.target), scale), "right")
+    return (on_times(times, "extend") + on_residuals(times, "extend")) / 2

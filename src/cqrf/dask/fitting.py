@@ -211,8 +211,7 @@ def make_growth_specs(
         ]
     )
     last_entry = max(part.last_entry for part in residuals)
-    n_rows = sum(part.n_rows for part in binned.positive_rows)
-    growing = residual_growing(settings.growing, n_rows)
+    growing = residual_growing(settings.growing)
     residual = direct._replace(
         growing=scale_criterion(growing, max(part.largest for part in residuals)),
         has_late_entry=last_entry >= min(part.first for part in residuals),
