@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._views.numbers import format_number
 from cqrf.calibration import assess_calibration
 from cqrf.report import write_report
 from support.browser import CONTRAST, READABLE, assert_painted
@@ -123,7 +124,7 @@ def test_a_click_and_the_keys_show_the_curve_of_a_row(browser, page, forest, pbc
     assert browser.run("document.querySelectorAll('#table tr[tabindex=\"0\"]').length") == 1
     quarter = forest.predict_oob(0.25, unidentified="nan")[3]
     shown = browser.run("document.querySelector('#quantiles [aria-current]').textContent")
-    assert shown == f"25\u00a0%: {quarter:,.0f}"
+    assert shown == f"25\u00a0%: {format_number(quarter)}"
     assert browser.complaints() == []
 
 

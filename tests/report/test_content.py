@@ -76,7 +76,10 @@ def test_rows_are_the_out_of_bag_predictions(content, forest, pbc):
             assert row[LAST_NEIGHBOUR] == pytest.approx(last, rel=1e-3)
         assert len(row[STEPS]) <= MAX_STEPS
         times = np.array(content["rows"]["times"])[row[STEPS]]
-        np.testing.assert_allclose(np.array(row[SURVIVAL]) / SURVIVAL_UNIT, curve(times), atol=1e-4)
+        survival = np.array(row[SURVIVAL]) / SURVIVAL_UNIT
+        earlier, later = times * (1 - 5e-4), times * (1 + 5e-4)  # times have four digits
+        assert (survival <= curve(earlier, beyond="extend") + 1e-4).all()
+        assert (survival >= curve(later, beyond="extend") - 1e-4).all()
         assert row[SURVIVAL][-1] == round(curve.values[-1] * SURVIVAL_UNIT)
         assert row[MAX_LEVEL] == pytest.approx(1 - curve.values[-1], abs=2e-4)
 
@@ -425,8 +428,8 @@ def test_weights_of_the_fit_count_out_of_bag(weights):
 
 def test_rows_are_put_in_order_where_every_median_is_hidden():
     X, y, _, _ = make_aft(400, 2, random_state=0)
-    early = y["time"] < np.quantile(y["time"], 0.2)
-    y = censored(np.minimum(y["time"], np.quantile(y["time"], 0.2)), y["event"] & early)
+    end = np.quantile(y["time"], 0.12)
+    y = censored(np.minimum(y["time"], end), y["event"] & (y["time"] < end))
     forest = CensoredQuantileForest(
         n_estimators=30, max_samples=0.5, min_samples_leaf=20, random_state=0
     ).fit(X, y)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._views.numbers import format_number
 from cqrf.datasets import load_pbc
 from cqrf.serve.app import make_app
 from cqrf.serve.data_rows import read_data_rows
@@ -109,8 +110,8 @@ def test_a_slider_moves_the_curve(browser, page, start_server):
     row = {column["name"]: column["typical"] for column in model["columns"]} | {"bili": 20.0}
     early, half = forest.predict(pd.DataFrame([row])[table.X.columns], [0.1, 0.5])[0]
     expected = (
-        f"The event is expected by {half:,.0f} for half of subjects like this, "
-        f"by {early:,.0f} for one in ten."
+        f"The event is expected by {format_number(half)} for half of subjects like this, "
+        f"by {format_number(early)} for one in ten."
     )
     assert browser.run(SENTENCES) == [expected]
     browser.wait(f"live.textContent === {json.dumps(expected)}")

@@ -27,14 +27,16 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
     labels = read_labels(ids, len(table.target.time))
     drawn = table.drawn_rows.tolist()
     curves = [thin_curve(curve, MAX_STEPS) for curve in table.curves(table.drawn_rows)]
-    times = np.unique(np.concatenate([curve.times for curve in curves]))
+    # Curves may all step at times of their own: rounded, these have many in common.
+    rounded = [np.array(round_numbers(curve.times), dtype=np.float64) for curve in curves]
+    times = np.unique(np.concatenate(rounded))
     fields_of_curve = {
         row: [
             round(curve.initial * SURVIVAL_UNIT),
-            np.searchsorted(times, curve.times).tolist(),
+            np.searchsorted(times, its_times).tolist(),
             np.rint(curve.values * SURVIVAL_UNIT).astype(int).tolist(),
         ]
-        for row, curve in zip(drawn, curves, strict=True)
+        for row, curve, its_times in zip(drawn, curves, rounded, strict=True)
     }
     max_levels = np.where(table.has_prediction, table.max_levels, np.nan)
     rows = [
