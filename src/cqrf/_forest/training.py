@@ -80,6 +80,7 @@ def grow_groups(
     for first, end in zip([0, *ends], ends):
         trees, gains = concatenate_batches(islice(iterator, end - first))
         grown.append((trees, gains.sum(axis=0)))
+    next(iterator, None)  # the last batch counts as done once another one is asked for
     return grown
 
 
