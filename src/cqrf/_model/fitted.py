@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,10 @@ class Model:
     seed: int
     censoring: str
     working: WorkingModel | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes; what is computed from them is not pickled."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def residual_trees(self) -> ResidualTrees | None:
