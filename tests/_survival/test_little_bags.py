@@ -69,7 +69,7 @@ def test_a_bag_shares_half_of_the_rows():
 def test_the_variance_of_bags_equals_loops(weighted):
     data = make_aft(80, 2, random_state=0)
     weight = np.random.default_rng(0).uniform(0.5, 2, 80) if weighted else None
-    forest = CensoredQuantileForest(n_estimators=12, bag_size=3, random_state=0)
+    forest = CensoredQuantileForest(n_estimators=12, bag_size=3, random_state=0, working_model=None)
     model = forest.fit(data.X, data.y, sample_weight=weight).model_
     X, t = data.X[:4], 2.5
     codes, leaf_rows = encode_queries(model, X).codes, model.forest.leaf_rows
@@ -247,11 +247,17 @@ def test_mistakes_at_predict(bagged):
     plain = CensoredQuantileForest(n_estimators=4).fit(data.X, data.y)
     with pytest.raises(ValueError, match="bag_size=2 or more"):
         plain.survival_standard_error(data.X, [1.0])
-    one_bag = CensoredQuantileForest(n_estimators=3, bag_size=2).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="at least two bags"):
-        one_bag.survival_standard_error(data.X, [1.0])
+    # With a working model a bag holds two trees of either kind.
+    for working_model, n_needed in ((None, 4), ("auto", 8)):
+        one_bag = CensoredQuantileForest(
+            n_estimators=n_needed - 1, bag_size=2, working_model=working_model
+        ).fit(data.X, data.y)
+        with pytest.raises(ValueError, match=f"at least two bags: .* n_estimators={n_needed} or"):
+            one_bag.survival_standard_error(data.X, [1.0])
+        one_bag.set_params(n_estimators=n_needed).fit(data.X, data.y)
+        assert np.isfinite(one_bag.survival_standard_error(data.X, [1.0])).all()
     late = censored(data.y["time"], data.y["event"], entry=data.y["time"] / 2)
-    entered = CensoredQuantileForest(n_estimators=4, bag_size=2).fit(data.X, late)
+    entered = CensoredQuantileForest(n_estimators=8, bag_size=2).fit(data.X, late)
     with pytest.raises(ValueError, match="enter late"):
         entered.survival_standard_error(data.X, [1.0])
     with pytest.raises(ValueError, match="without NaN"):
@@ -264,7 +270,7 @@ def test_mistakes_at_predict(bagged):
     repeated = CensoredQuantileForest(n_estimators=4, bag_size=2, bootstrap=True)
     with pytest.raises(ValueError, match="bootstrap=False"):
         repeated.fit(data.X, data.y).survival_standard_error(data.X, [1.0])
-    two = CensoredQuantileForest(n_estimators=4, bag_size=2)
+    two = CensoredQuantileForest(n_estimators=8, bag_size=2)
     with pytest.raises(ValueError, match="at least 20 rows or groups; found 2"):
         two.fit(data.X, data.y, groups=np.arange(200) % 2).survival_standard_error(data.X, [1.0])
     with pytest.raises(ValueError, match="confidence"):

@@ -360,7 +360,10 @@ def check_errors(model: Model) -> None:
     if sampling.bootstrap:  # with repeated rows they come out a third too large
         raise ValueError("standard errors need each row drawn once: fit with bootstrap=False.")
     if len(model.forest.roots) < 2 * sampling.bag_size:
-        raise ValueError("standard errors need at least two bags: more n_estimators.")
+        raise ValueError(
+            "standard errors need at least two bags: fit with "
+            f"n_estimators={2 * sampling.bag_size} or more (and some hundred bags)."
+        )
     if sampling.n_units < FEWEST_UNITS:
         raise ValueError(
             f"standard errors need at least {FEWEST_UNITS} rows or groups; found "
