@@ -111,7 +111,7 @@ def tune(
     space : mapping of str to sequence or array, optional
         Values to draw from, for each setting to search. Default: the node size
         (``min_samples_split``, with ``min_samples_leaf`` half of it), ``max_features``,
-        ``max_samples``, ``honest`` and ``criterion``.
+        ``working_model``, ``max_samples``, ``honest`` and ``criterion``.
     random_state : int, RandomState or None
         Seed of the draws.
     verbose : int, default=0
