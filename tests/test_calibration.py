@@ -247,6 +247,8 @@ def test_where_all_neighbours_are_censored_nothing_is_known_of_an_event():
     half = np.repeat([0.0, 1.0], 100)
     y = censored(np.random.default_rng(0).uniform(1, 2, 200), half > 0)
     forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(half[:, np.newaxis], y)
+    assert assess_calibration(forest).n_rows == pytest.approx(200)
+    forest.set_params(working_model=None).fit(half[:, np.newaxis], y)
     assert (np.diff(forest.predict_survival_oob().offsets) == 0).sum() >= 50
     assert assess_calibration(forest).n_rows == pytest.approx(200)
 

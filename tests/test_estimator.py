@@ -81,7 +81,8 @@ class TestSurface:
             forest.predict(data.X, [0.1, 0.9], unidentified="nan"),
         )
 
-    def test_weights_are_the_seam(self, forest, data):
+    def test_weights_are_the_seam(self, data):
+        forest = small(working_model=None).fit(data.X, data.y)
         weights = forest.weights(data.X[:20])
         assert sparse.issparse(weights)
         assert weights.shape == (20, 300)
@@ -202,8 +203,9 @@ class TestPromises:
             low = forest.predict(heavy.X, 0.01)
         assert np.isneginf(low).any()
 
-    def test_unidentified_is_said_once(self, heavy):
-        forest = small().fit(heavy.X, heavy.y)
+    @pytest.mark.parametrize("working_model", [None, "auto"])
+    def test_unidentified_is_said_once(self, heavy, working_model):
+        forest = small(working_model=working_model).fit(heavy.X, heavy.y)
         with pytest.warns(UnidentifiedQuantileWarning) as said:
             quantiles = forest.predict(heavy.X, [0.5, 0.99])
         hidden = np.isinf(quantiles)
@@ -211,20 +213,27 @@ class TestPromises:
         assert len(said) == 1
         assert said[0].filename == __file__
         clipped = forest.predict(heavy.X, [0.5, 0.99], unidentified="clip")
-        weights = forest.weights(heavy.X)
+        weights, curves = forest.weights(heavy.X), forest.predict_survival(heavy.X)
         for i, j in np.argwhere(hidden):
-            neighbours = weights[[i]].nonzero()[1]
-            assert clipped[i, j] == heavy.y["time"][neighbours].max()
+            assert clipped[i, j] == curves[int(i)].end
+            if working_model is None:
+                neighbours = weights[[i]].nonzero()[1]
+                assert clipped[i, j] == heavy.y["time"][neighbours].max()
+        assert (clipped[hidden] <= heavy.y["time"].max()).all()
 
-    def test_oob_leaves_out_the_trees_that_drew_a_row(self, data):
-        forest = small(n_estimators=12).fit(data.X, data.y)
+    @pytest.mark.parametrize("working_model", [None, "auto"])
+    def test_oob_leaves_out_the_trees_that_drew_a_row(self, data, working_model):
+        forest = small(n_estimators=12, working_model=working_model).fit(data.X, data.y)
         weights = forest.weights_oob().toarray()
         assert (np.diag(weights) == 0).all()
         np.testing.assert_allclose(weights.sum(axis=1), 1.0)
-        solved = solve_quantiles(weights, data.y["time"], data.y["event"], 0.3)
-        np.testing.assert_array_equal(forest.predict_oob(0.3), solved)
+        if working_model is None:
+            solved = solve_quantiles(weights, data.y["time"], data.y["event"], 0.3)
+            np.testing.assert_array_equal(forest.predict_oob(0.3), solved)
         # Out of bag is honest about accuracy, in bag flatters.
-        greedy = small(n_estimators=100, honest=False, min_samples_leaf=1).fit(data.X, data.y)
+        greedy = small(
+            n_estimators=100, honest=False, min_samples_leaf=1, working_model=working_model
+        ).fit(data.X, data.y)
         fresh = make_aft(300, 5, random_state=9)
         held_out = greedy.score(fresh.X, fresh.y)
         assert greedy.score(data.X, data.y) > held_out + 0.1
@@ -234,15 +243,22 @@ class TestPromises:
         forest = small(max_samples=None, n_estimators=3).fit(data.X, data.y)
         assert np.isnan(forest.predict_oob()).all()
 
-    def test_tree_is_the_same_in_a_larger_forest(self, data):
-        few, more = (small(n_estimators=n).fit(data.X, data.y) for n in (3, 6))
-        n_nodes = few.model_.forest.feature.size
-        np.testing.assert_array_equal(
-            more.model_.forest.feature[:n_nodes], few.model_.forest.feature
-        )
+    @pytest.mark.parametrize("working_model", [None, "auto"])
+    def test_tree_is_the_same_in_a_larger_forest(self, data, working_model):
+        def split_features(n_trees):
+            """Feature of each node, by the number of the tree."""
+            forest = small(n_estimators=n_trees, working_model=working_model)
+            model = forest.fit(data.X, data.y).model_
+            by_tree = np.split(model.forest.feature, model.forest.roots[1:])
+            return dict(zip(model.tree_numbers.tolist(), by_tree, strict=True))
+
+        few, more = split_features(3), split_features(6)
+        assert sorted(few) == [0, 1, 2]
+        for number, features in few.items():
+            np.testing.assert_array_equal(more[number], features)
 
     def test_nothing_censored_is_an_ordinary_quantile_forest(self, data):
-        forest = small().fit(data.X, data.latent)
+        forest = small(working_model=None).fit(data.X, data.latent)
         weights = forest.weights(data.X[:20]).toarray()
         order = np.argsort(data.latent)
         below = np.cumsum(weights[:, order], axis=1)
@@ -299,7 +315,8 @@ class TestPromises:
     def test_verbose_shows_progress_and_changes_nothing(self, data, capsys):
         loud = small(verbose=1).fit(data.X, data.y)
         shown = capsys.readouterr().err
-        assert "20/20 trees" in shown
+        assert shown.splitlines()[-1].split("\r")[-1].startswith(f"[{'#' * 30}] 20/20 trees")
+        assert shown.endswith("\n")
         np.testing.assert_array_equal(
             loud.predict(data.X), small().fit(data.X, data.y).predict(data.X)
         )

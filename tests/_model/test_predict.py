@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest, StepCurves, censored
 from cqrf._forest import weights as forest_weights_module
-from cqrf._model import predict
+from cqrf._model import kinds, predict
 from cqrf._model.predict import (
     CensoringAt,
     CensoringCurves,
@@ -47,10 +48,10 @@ def data():
 
 @pytest.fixture(scope="module", params=["right", "left"])
 def forest(request, data):
-    y = data.y if request.param == "right" else censored(-data.y["time"], data.y["event"])
-    return CensoredQuantileForest(
+    unfitted = CensoredQuantileForest(
         n_estimators=40, bag_size=2, random_state=0, censoring=request.param
-    ).fit(data.X, y)
+    )
+    return unfitted.fit(data.X, forest_target(unfitted, data))
 
 
 @pytest.fixture
@@ -105,21 +106,33 @@ def test_chunks_and_threads_change_nothing(forest, queries, n_jobs, chunk_weight
     assert_same(read_weights(forest.model_, queries, all_readers(forest), n_jobs), expected)
 
 
-def count_calls(monkeypatch, name):
-    calls, original = [], getattr(predict, name)
+def count_calls(monkeypatch, name, module=predict):
+    calls, original = [], getattr(module, name)
 
     def counted(*arguments, **options):
         calls.append(name)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(predict, name, counted)
+    monkeypatch.setattr(module, name, counted)
     return calls
 
 
-def test_leaves_weights_and_curves_are_made_once_for_all_readers(forest, queries, monkeypatch):
+@pytest.fixture(scope="module")
+def plain(forest, data):
+    settings = {"working_model": None, "n_jobs": 1}
+    return clone(forest).set_params(**settings).fit(data.X, forest_target(forest, data))
+
+
+def forest_target(forest, data):
+    y, is_right = data.y, forest.censoring == "right"
+    return y if is_right else censored(-y["time"], y["event"])
+
+
+def test_leaves_weights_and_curves_are_made_once_for_all_readers(plain, data, monkeypatch):
     names = ("find_leaves", "forest_weights", "bag_variances", "compute_steps", "step_curves")
     calls = {name: count_calls(monkeypatch, name) for name in names}
-    read_weights(forest.model_, queries, all_readers(forest), 1)
+    queries = encode_queries(plain.model_, data.X[:37])
+    read_weights(plain.model_, queries, all_readers(plain), 1)
     made = {name: len(found) for name, found in calls.items()}
     # Standard errors of curves and of quantiles are at other times; curves are of T and of C.
     assert made == {
@@ -131,9 +144,22 @@ def test_leaves_weights_and_curves_are_made_once_for_all_readers(forest, queries
     }
 
 
-def test_a_quantile_interval_makes_weights_once(forest, data, monkeypatch):
+def test_with_a_working_model_weights_and_curves_are_made_once_for_each_kind(
+    forest, queries, monkeypatch
+):
+    names = ("forest_weights", "compute_steps", "bag_moves", "mix_steps")
+    calls = {name: count_calls(monkeypatch, name, kinds) for name in names}
+    solver = read_solver(forest, forest.model_.censoring)
+    levels = np.array([0.4, 0.6])
+    readers = [SurvivalCurves(), SurvivalAt(TIMES), RestrictedMean(), SurvivalErrors(TIMES)]
+    read_weights(forest.model_, queries, [*readers, Quantiles(solver, levels)], 1)
+    made = {name: len(found) for name, found in calls.items()}
+    assert made == {"forest_weights": 2, "compute_steps": 2, "bag_moves": 2, "mix_steps": 1}
+
+
+def test_a_quantile_interval_makes_weights_once(plain, data, monkeypatch):
     calls = count_calls(monkeypatch, "forest_weights")
-    forest.set_params(n_jobs=1).quantile_confidence_interval(data.X[:5], [0.25, 0.5])
+    plain.quantile_confidence_interval(data.X[:5], [0.25, 0.5])
     assert len(calls) == 1
 
 
@@ -192,7 +218,8 @@ def test_readers_agree_with_each_other(forest, queries):
 
 def test_weights_are_in_the_order_of_the_table(forest, data, queries):
     # Without censoring the mean is the weighted mean of the times.
-    plain = CensoredQuantileForest(n_estimators=20, random_state=0).fit(data.X, data.y["time"])
+    plain = CensoredQuantileForest(n_estimators=20, random_state=0, working_model=None)
+    plain.fit(data.X, data.y["time"])
     horizon = float(data.y["time"].max())
     weights, mean = read_weights(plain.model_, queries, [WeightRows(), RestrictedMean(horizon)])
     assert_allclose(weights @ data.y["time"], mean)
@@ -207,7 +234,9 @@ def lazy():
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(300, 5)), columns=list("abcde"))
     X["f"] = rng.choice(["x", "y"], 300)
-    forest = CensoredQuantileForest(n_estimators=10, max_depth=1, random_state=0)
+    forest = CensoredQuantileForest(
+        n_estimators=10, max_depth=1, random_state=0, working_model=None
+    )
     return forest.fit(X, np.exp(3 * X["c"].to_numpy())), X
 
 

@@ -65,11 +65,12 @@ def test_scorers_work_in_cross_validation(data, metric):
     train, _ = data
     forest = CensoredQuantileForest(n_estimators=20, random_state=0)
     scores = cross_val_score(forest, train.X, train.y, cv=3, scoring=make_scorer(metric))
-    constant = CensoredQuantileForest(n_estimators=20, random_state=0, min_samples_split=1000)
+    plain = clone(forest).set_params(working_model=None)
+    constant = clone(plain).set_params(min_samples_split=1000)
     blind = cross_val_score(constant, train.X, train.y, cv=3, scoring=make_scorer(metric))
     assert (scores > blind).all()
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), forest),
+        make_pipeline(StandardScaler(), plain),
         {"censoredquantileforest__min_samples_leaf": [5, 60]},
         scoring=make_scorer(metric),
         cv=2,

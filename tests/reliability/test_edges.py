@@ -124,15 +124,19 @@ def test_times_of_any_size_give_the_same_forest(criterion, power):
     assert forest.score_oob() == pytest.approx(plain.score_oob(), rel=1e-9)
 
 
+@pytest.mark.parametrize("working_model", [None, "cox"])
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_times_from_1e_minus_300_to_1e300_in_one_table(criterion):
+def test_times_from_1e_minus_300_to_1e300_in_one_table(criterion, working_model):
     X, _, event = make_table()
     time = 10.0 ** np.linspace(-300, 300, 80)
     event[-1] = True
-    forest = CensoredQuantileForest(criterion=criterion, n_estimators=20, random_state=0)
-    forest.fit(X, censored(time, event))
+    forest = CensoredQuantileForest(
+        criterion=criterion, n_estimators=20, random_state=0, working_model=working_model
+    ).fit(X, censored(time, event))
     found = forest.predict(X, [TINY, 0.5, NEARLY_ONE], unidentified="clip")
-    assert np.isin(found, time).all()
+    if working_model is None:
+        assert np.isin(found, time).all()
+    assert ((time[0] <= found) & (found <= time[-1])).all()
     assert (np.diff(found, axis=1) >= 0).all()
     assert one_curve(time, event).predict(np.zeros((1, 2)), NEARLY_ONE) == time[-1]
 
@@ -205,6 +209,8 @@ def test_300_levels_are_too_many_and_254_are_not():
     forest = CensoredQuantileForest(
         n_estimators=3, honest=False, max_samples=None, min_samples_leaf=1, random_state=0
     ).fit(kept, time)
+    np.testing.assert_allclose(forest.predict(kept[:254]), time[:254], atol=1)
+    forest.set_params(working_model=None).fit(kept, time)
     assert np.array_equal(forest.predict(kept[:254]), time[:254])
 
 
@@ -223,7 +229,8 @@ def test_fewer_rows_than_a_leaf(honest):
 def test_levels_next_to_0_and_1():
     X, time, event = make_table()
     event[np.argmax(time)] = True
-    forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, censored(time, event))
+    forest = CensoredQuantileForest(n_estimators=20, random_state=0, working_model=None)
+    forest.fit(X, censored(time, event))
     found = forest.predict(X, [TINY, NEARLY_ONE], unidentified="nan")
     weights = forest.weights(X).toarray()
     for row in range(len(X)):

@@ -65,8 +65,10 @@ def test_methods_of_grf(data, queries, name, criterion, uses, solver):
     np.testing.assert_array_equal(predict([name], Sample.of(data), queries)[name], together[name])
 
 
-def test_the_default_is_the_library_s(data, queries):
-    forest = CensoredQuantileForest(n_estimators=30, random_state=3, min_samples_split=21)
+def test_the_default_is_the_library_s_without_a_working_model(data, queries):
+    forest = CensoredQuantileForest(
+        n_estimators=30, random_state=3, min_samples_split=21, working_model=None
+    )
     expected = forest.fit(data.X, data.y).predict(queries, LEVELS, unidentified="clip")
     found = predict(["censored-quantile"], Sample.of(data), queries)["censored-quantile"]
     np.testing.assert_allclose(found, expected, rtol=1e-12)

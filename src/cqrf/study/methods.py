@@ -9,7 +9,7 @@ splits have grf's settings: honest, subsamples of n/2, mtry min(ceil(sqrt(p) + 2
 of at most ``node_size`` rows are not split. rsf has randomForestSRC's settings: not honest,
 subsamples of 0.632 n, mtry ceil(sqrt(p)), leaves of at least ``node_size`` rows. The library's
 default keeps its own settings except for the node size (and min_samples_leaf, if that is above
-half of the node size).
+half of the node size). No forest has a working model: methods are read from weights.
 """
 
 from __future__ import annotations

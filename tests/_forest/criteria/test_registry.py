@@ -86,7 +86,12 @@ def test_a_registered_criterion_grows_a_forest_and_its_splits_are_the_best(event
         labels = (event[rows] - event[rows].mean())[:, np.newaxis], np.ones(1)
         ones = np.ones(len(rows))
         best = best_gain_by_force(
-            codes[:, rows], lambda _, column: sets_that_go_left(column), labels, ones, 5, np.zeros(3)
+            codes[:, rows],
+            lambda _, column: sets_that_go_left(column),
+            labels,
+            ones,
+            5,
+            np.zeros(3),
         )
         gain = gain_of(np.isin(rows, left_rows), *labels, ones)
         assert gain == pytest.approx(best, rel=1e-9)
