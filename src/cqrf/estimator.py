@@ -213,7 +213,7 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the gain of all splits of all trees; they sum to 1."""
+        """Share of each feature in the gain of all trees that are grown on times; sums to 1."""
         check_is_fitted(self)
         gain = self.model_.forest.importance
         return gain / max(gain.sum(), np.finfo(np.float64).tiny)

@@ -439,6 +439,13 @@ def test_rows_are_put_in_order_where_every_median_is_hidden():
     close(scores[1]["forest"], evaluate(forest)["concordance"])
 
 
+def test_the_page_says_of_which_trees_the_gain_is(content, pbc):
+    assert "splits of the trees that are grown on times." in content["importance"]["text"][0]
+    plain = CensoredQuantileForest(n_estimators=20, random_state=0, working_model=None)
+    found = build(plain.fit(pbc.X, pbc.y), pbc.X, pbc.y)
+    assert "splits of all trees." in found["importance"]["text"][0]
+
+
 def test_ids_are_labels(forest, pbc):
     labels = [f"p{i}" for i in range(20)]
     labels[3:9] = [None, math.nan, pd.NA, 7.0, 2**60, True]

@@ -43,8 +43,9 @@ def describe_importance(table: TablePredictions) -> dict[str, Any]:
     if len(rest):
         name = format_count(len(rest), "other")
         bars.append(importance_bar(name, float(shares[rest].sum())) | {"rest": True})
+    trees = "all trees" if table.model.working is None else "the trees that are grown on times"
     text = [
-        "Gain: share of each feature in the total gain of the splits of all trees. It shows what "
+        f"Gain: share of each feature in the total gain of the splits of {trees}. It shows what "
         "the forest splits on, not what causes the event. Features with many values or levels tend "
         "to get a larger share.",
         sentence,
