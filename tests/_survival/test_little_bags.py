@@ -128,17 +128,21 @@ def test_the_interval_is_that_of_log_minus_log():
 
 
 @pytest.mark.slow
-def test_intervals_cover_as_they_should():
-    """True survival and quantiles at points inside the range, where the forest has little bias."""
+@pytest.mark.parametrize("working_model", [None, "auto"])
+def test_intervals_cover_as_they_should(working_model):
+    """True survival and quantiles at points inside the range, where the forest has little bias.
+
+    From 120 tables the spread of the estimates is known up to about 5 %.
+    """
     X = np.ones((3, 3))
     X[:, 0] = [0.7, 1.0, 1.3]
     times = np.exp(X[:, 0])[1] * np.array([0.8, 1.0, 1.3])
     truth = 1 - norm.cdf((np.log(times) - X[:, :1]) / 0.3)
     survival, quantile, errors, estimates = [], [], [], []
-    for seed in range(40):
+    for seed in range(120):
         data = make_aft(800, 3, random_state=seed)
         forest = CensoredQuantileForest(
-            n_estimators=600, bag_size=4, random_state=seed, n_jobs=2
+            n_estimators=600, bag_size=4, random_state=seed, n_jobs=2, working_model=working_model
         ).fit(data.X, data.y)
         ends = forest.survival_confidence_interval(X, times, 0.9)
         survival.append((ends[..., 0] <= truth) & (truth <= ends[..., 1]))
@@ -151,7 +155,7 @@ def test_intervals_cover_as_they_should():
     assert np.mean(survival, axis=0)[inside].mean() == pytest.approx(0.9, abs=0.05)
     assert np.mean(quantile) == pytest.approx(0.9, abs=0.06)
     ratio = np.mean(errors, axis=0) / np.std(estimates, axis=0, ddof=1)
-    assert ratio[inside].mean() == pytest.approx(1, abs=0.15)
+    assert ratio[inside].mean() == pytest.approx(1, abs=0.1)
 
 
 @pytest.fixture(scope="module")
