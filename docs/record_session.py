@@ -15,7 +15,7 @@ from pathlib import Path
 
 COMMANDS = (
     "cqrf fit pbc.csv --time time --event status --event-value 2 --ignore id -o pbc.cqrf",
-    "cqrf predict pbc.cqrf pbc.csv -q .1,.25 --survival 365,1825 --id id | head -4",
+    "cqrf predict pbc.cqrf pbc.csv -q .05,.1 --survival 365,1825 --id id | head -4",
     "cqrf report pbc.cqrf pbc.csv --id id -o report.html",
 )
 COLUMNS, LINE_HEIGHT, CHARACTER_WIDTH, MARGIN = 98, 19, 7.83, 16
@@ -29,11 +29,17 @@ STYLE = """
 
 def run_session() -> list[str]:
     """Lines of the terminal, after a run that compiled everything."""
+    run_commands()
+    return run_commands()
+
+
+def run_commands() -> list[str]:
+    """Run the commands in a new folder; return what the terminal shows."""
     program = f'"{sys.executable}" -c "from cqrf.cli import main; main()"'
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "pbc.csv").write_bytes(files("cqrf.datasets").joinpath("pbc.csv").read_bytes())
-        for command in (COMMANDS[0].replace("pbc.cqrf", "first.cqrf"), *COMMANDS):
+        for command in COMMANDS:
             done = subprocess.run(
                 command.replace("cqrf ", f"{program} ", 1),
                 shell=True,
@@ -43,8 +49,7 @@ def run_session() -> list[str]:
                 text=True,
                 check=True,
             )
-            if "first.cqrf" not in command:
-                lines += [f"$ {command}", *done.stdout.splitlines(), ""]
+            lines += [f"$ {command}", *done.stdout.splitlines(), ""]
     return lines[:-1]
 
 
