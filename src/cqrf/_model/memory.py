@@ -87,9 +87,10 @@ def estimate_memory(
     sorting = grown / JOINING_SHARE + RESIDUAL_SORTING_BYTES * residual_leaf_rows
     scoring = 0.0
     if n <= MOST_UNITS:
-        # Weights of a row out of bag, from half of the trees of a kind.
+        # Weights of a row out of bag, from half of the trees of a kind; a thread for each half.
         weights = min(n, n_trees / 4 * (1 - min(size, n) / n) * leaf_rows / leaves)
-        scoring = SHARE_BYTES + min(n, SCORED_ROWS) * weights * SHARE_WEIGHT_BYTES
+        weights *= min(n, SCORED_ROWS) * min(2, effective_n_jobs(n_jobs))
+        scoring = SHARE_BYTES + weights * SHARE_WEIGHT_BYTES
         scoring += n * n_trees / 8 + codes
     # What sorting has freed is in pieces of other sizes: scoring does not use it again.
     after = max(growing_now, max(sorting, forest + 4 * residual_leaf_rows) + scoring)
