@@ -11,6 +11,7 @@ from distributed.client import FutureCancelledError
 
 from cqrf import CensoredQuantileForest
 from cqrf._forest import binning
+from cqrf._working_model import fit as working_fit
 from cqrf.dask import DaskCensoredQuantileForest, fitting
 from cqrf.dask.tasks import ClusterTasks
 from support.dask_tables import EVEN, as_dask, assert_same_model, start_cluster, wait_for_none
@@ -129,7 +130,9 @@ def read_peak():
 @pytest.mark.slow
 @pytest.mark.parametrize("working_model", [None, "cox"])
 def test_a_table_of_twice_the_memory_of_a_worker(working_model, monkeypatch, client):
+    # Samples of the table come to one worker whole.
     monkeypatch.setattr(binning, "EDGE_SAMPLE", 20_000)
+    monkeypatch.setattr(working_fit, "MOST_ROWS", 5_000)
     X, y = make_lazy(make_rows, (N_COLUMNS,)), make_lazy(make_times)
     assert X.nbytes == 2 * LIMIT
     settings = {"n_estimators": 6, "max_samples": 5000, "max_features": 5, "random_state": 0}
