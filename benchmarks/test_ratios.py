@@ -56,10 +56,11 @@ def check_ratio(
     [
         (1_000, 200, EQUAL_WORK, 6.0),
         (10_000, 20, EQUAL_WORK, 8.0),
-        (10_000, 20, {**EQUAL_WORK, "criterion": "censored_quantile"}, 4.5),
-        (10_000, 20, {}, 8.0),
+        (10_000, 20, {**EQUAL_WORK, "criterion": "censored_quantile", "working_model": None}, 4.5),
+        (10_000, 20, {"working_model": None}, 8.0),
+        (10_000, 100, {}, 4.0),  # enough trees that the working model is not most of the work
     ],
-    ids=["variance-1e3", "variance-1e4", "censored-quantile-1e4", "defaults-1e4"],
+    ids=["variance-1e3", "variance-1e4", "censored-quantile-1e4", "plain-1e4", "defaults-1e4"],
 )
 def test_fit(benchmark: Any, n: int, trees: int, settings: dict[str, Any], floor: float) -> None:
     table = make_aft(n, random_state=0)
