@@ -7,7 +7,13 @@ import time
 import joblib
 import pytest
 
-from cqrf._runtime.threads import TASKS_AHEAD, interruptible, parallel_map, thread_map
+from cqrf._runtime.threads import (
+    TASKS_AHEAD,
+    computed_once,
+    interruptible,
+    parallel_map,
+    thread_map,
+)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 8, -1])
@@ -83,3 +89,22 @@ def test_an_interrupt_during_a_kernel_is_raised_as_itself():
         raise chain(ValueError())
     with pytest.raises(ValueError, match="plain"), interruptible():
         raise ValueError("plain")
+
+
+def test_a_property_is_computed_once_and_threads_do_not_wait_for_each_other():
+    together = threading.Barrier(2, timeout=30)
+
+    class Slow:
+        n_calls = 0
+
+        @computed_once
+        def value(self):
+            """What it is."""
+            self.n_calls += 1
+            together.wait()  # both threads must be in here at the same time
+            return self.n_calls
+
+    both = [Slow(), Slow()]
+    assert list(thread_map(lambda each: each.value, [(each,) for each in both], 2)) == [1, 1]
+    assert [each.value for each in both] == [1, 1]
+    assert [each.n_calls for each in both] == [1, 1]

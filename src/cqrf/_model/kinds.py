@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from cqrf._forest.weights import Weights, forest_weights
 from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries
 from cqrf._model.residual import ResidualTrees
+from cqrf._runtime.threads import computed_once
 from cqrf._survival.curves import Steps, as_curves, compute_steps
 from cqrf._survival.little_bags import BagVariances, bag_moves
 from cqrf._survival.mixture import Scale, make_scale, map_steps, mix_steps, repeat_steps
@@ -32,13 +32,13 @@ class TreeKinds:
     direct_leaves: Leaves
     residual_leaves: Leaves
 
-    @cached_property
+    @computed_once
     def direct_weights(self) -> Weights:
         """Weights from direct trees, by rank."""
         rows, n_train = self.model.rows, len(self.model.order)
         return forest_weights(self.direct_leaves, self.model.forest.leaf_rows, n_train, rows.weight)
 
-    @cached_property
+    @computed_once
     def residual_weights(self) -> Weights:
         """Weights from residual trees, by residual rank."""
         residual, n_train = self.residual, len(self.model.order)

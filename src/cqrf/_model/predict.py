@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from cqrf._model.fitted import Model
 from cqrf._model.kinds import TreeKinds, split_kinds
 from cqrf._model.queries import Queries
 from cqrf._runtime.arguments import is_number, read_choice, read_floats
-from cqrf._runtime.threads import thread_map
+from cqrf._runtime.threads import computed_once, thread_map
 from cqrf._survival.curves import Steps, as_curves, compute_steps, step_curves
 from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
 from cqrf._survival.quantiles import QuantileSolver, Solution, curve_quantiles
@@ -58,7 +57,7 @@ class Chunk:
         """Times that the queries have already survived."""
         return self.queries.given
 
-    @cached_property
+    @computed_once
     def weights(self) -> Weights:
         """Weights of the training rows, by rank, from all trees."""
         model = self.model
@@ -66,25 +65,25 @@ class Chunk:
             self.leaves, model.forest.leaf_rows, len(model.order), model.rows.weight
         )
 
-    @cached_property
+    @computed_once
     def by_kind(self) -> TreeKinds | None:
         """Leaves and weights of direct and of residual trees; None without a working model."""
         return split_kinds(self.model, self.queries, self.leaves)
 
-    @cached_property
+    @computed_once
     def steps(self) -> Steps:
         """Steps of the survival curves of T, on times oriented to the right."""
         if self.by_kind is None:
             return compute_steps(self.weights, self.model.ranked_target)
         return self.by_kind.mix()
 
-    @cached_property
+    @computed_once
     def survival(self) -> StepCurves:
         """Survival curves of T; of the remaining time, if some time was survived."""
         curves = as_curves(self.steps, self.model.censoring)
         return curves if self.given is None else curves.given(self.given)
 
-    @cached_property
+    @computed_once
     def censoring_survival(self) -> StepCurves:
         """Survival curves of C."""
         model = self.model

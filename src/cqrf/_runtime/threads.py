@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 TASKS_AHEAD = 4  # queued per thread: enough that none waits, few to cancel
 
@@ -81,3 +82,20 @@ def interruptible() -> Iterator[None]:
         if isinstance(cause, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
+
+
+class computed_once(Generic[Value]):  # noqa: N801 -- a decorator
+    """A property that is computed at its first use, as ``functools.cached_property``.
+
+    Before Python 3.12 that one holds a lock which all instances share, so that threads would wait
+    for each other.
+    """
+
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Value:
+        value = self.function(instance)
+        vars(instance)[self.function.__name__] = value  # found first from now on
+        return value
