@@ -2,7 +2,7 @@
 
 Simulated data: mean absolute error to the true quantiles at .1 .3 .5 .7 .9. Real data: IPCW
 quantile loss at .25 .5 .75 in five-fold cross-validation. Each number is the ratio to the defaults
-on the same data: below 1 is better than the default.
+on the same data: below 1 is better than the default. All forests are grown without a working model.
 
 Run: python benchmarks/defaults.py [--repeats 3] [--trees 300]
 """
@@ -60,7 +60,9 @@ def simulated_error(make: Callable, repeats: int, settings: dict) -> float:
     errors = []
     for repeat in range(repeats):
         train, test = make(random_state=repeat), make(random_state=1000 + repeat)
-        forest = CensoredQuantileForest(random_state=repeat, n_jobs=2, **settings)
+        forest = CensoredQuantileForest(
+            working_model=None, random_state=repeat, n_jobs=2, **settings
+        )
         predicted = forest.fit(train.X, train.y).predict(test.X, LEVELS, unidentified="clip")
         errors.append(np.abs(predicted - test.quantile(test.X, LEVELS)).mean())
     return float(np.mean(errors))
@@ -70,7 +72,9 @@ def held_out_loss(X: np.ndarray, y: np.ndarray, repeats: int, settings: dict) ->
     losses = []
     for repeat in range(repeats):
         for train, test in KFold(5, shuffle=True, random_state=repeat).split(X):
-            forest = CensoredQuantileForest(random_state=repeat, n_jobs=2, **settings)
+            forest = CensoredQuantileForest(
+                working_model=None, random_state=repeat, n_jobs=2, **settings
+            )
             forest.fit(X[train], y[train])
             predicted = forest.predict(X[test], HELD_OUT_LEVELS, unidentified="clip")
             targets = read_target(y[train]), read_target(y[test])
