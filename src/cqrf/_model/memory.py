@@ -28,7 +28,7 @@ ROW_BYTES = 8 + 1 + 4 + 4  # time, event, order, unit
 READING_BYTES = 22  # a row's target as given, and in time order
 SORTING_BYTES = 18  # a value while a column's edges are found
 TREE_ROW_BYTES = 90  # a row of a tree while it grows, beside its codes
-FIXED_BYTES = 12_000_000
+FIXED_BYTES = 14_000_000
 # With a working model
 RESIDUAL_ROW_BYTES = 8 + 8 + 8 + 1  # linear predictor, hazard, residual and event of a row
 RESIDUAL_SORTING_BYTES = 34  # a row of a residual leaf while the rows of leaves are sorted by time
