@@ -786,10 +786,14 @@ def test_a_refused_file_costs_less_than_twice_its_size(good, tmp_path):
 # Writing.
 
 
+# On a disk that takes its time, so that a kill falls into a write.
 SAVE_FOR_EVER = """
+import os
 import sys
+import time
 from cqrf import CensoredQuantileForest
 
+os.fsync = lambda file: time.sleep(0.02)
 forests = [CensoredQuantileForest.load(path) for path in sys.argv[2:]]
 forests[0].save(sys.argv[1])
 print("ready", flush=True)
@@ -808,16 +812,28 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_model(tmp_path):
         fit(X, np.exp(X[:, 0]), n_estimators=300, random_state=seed).save(path)
     folder = tmp_path / "killed"
     folder.mkdir()
-    parts = 0
     for _ in range(8):
-        program = [sys.executable, "-c", SAVE_FOR_EVER, *map(str, [folder / "m.cqrf", *paths])]
+        killed_in_a_write(folder, paths, rng.uniform(0.0, 0.015))
+        assert CensoredQuantileForest.load(folder / "m.cqrf").random_state in (0, 1)
+
+
+def killed_in_a_write(folder, paths, delay):
+    """Kill a saving process `delay` seconds after a part file appears, until one is left behind."""
+    program = [sys.executable, "-c", SAVE_FOR_EVER, *map(str, [folder / "m.cqrf", *paths])]
+    before = len(list(folder.iterdir()))
+    for _ in range(50):
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as run:
             assert run.stdout.readline().strip() == "ready"
-            time.sleep(rng.uniform(0.0, 0.1))
+            saved = {folder / "m.cqrf", *folder.iterdir()}
+            last = time.monotonic() + 30
+            while set(folder.iterdir()) <= saved:
+                assert run.poll() is None
+                assert time.monotonic() < last
+            time.sleep(delay)
             run.send_signal(signal.SIGKILL)
-        assert CensoredQuantileForest.load(folder / "m.cqrf").random_state in (0, 1)
-        parts = len(list(folder.iterdir())) - 1
-    assert parts > 0, "no kill fell into a write: the test shows nothing"
+        if len(list(folder.iterdir())) > max(before, 1):
+            return
+    raise AssertionError("no kill fell into a write: the test shows nothing")
 
 
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
