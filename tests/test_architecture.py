@@ -28,6 +28,7 @@ MOST_ARGUMENTS = 8
 MANY_ARGUMENTS = {
     "_runtime.intrinsics.sum_rows": "Numba: the typing context comes before the eight arguments",
     "estimator.CensoredQuantileForest.__init__": "scikit-learn: every setting is an argument",
+    "effects.CensoredTreatmentForest.__init__": "scikit-learn: every setting is an argument",
     "_survival.quantiles.solve_quantiles": "public: all that the equation needs, by name",
     "tuning.tune": "public: all that a search needs, by name",
     "cli.model_commands.evaluate": "Typer: every option is an argument",

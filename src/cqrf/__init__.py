@@ -38,6 +38,7 @@ _SUBMODULES = (
     "conformal",
     "dask",
     "datasets",
+    "effects",
     "evaluation",
     "inspection",
     "metrics",

@@ -192,7 +192,8 @@ def cut(score, mass_below, count_below, n, mass, min_child, open_end, n_before):
     for row, values in enumerate((mass_below, score, count_below)):
         running[row, : len(values)] = values
     node = Node(np.empty(n, np.uint32), None, float(mass), float(min_child))
-    return best_cut(len(score), node, open_end, n_before, running[2], running)
+    last = len(score) if open_end else len(score) - 1
+    return best_cut(node, 0, last, n_before, running[2], running)
 
 
 @given(BINS, st.integers(0, 4), st.integers(0, 4), st.integers(1, 9), st.booleans())

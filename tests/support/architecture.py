@@ -25,8 +25,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     {
         "_forest": "binning categories grower histograms layout rows sampling spec splitting "
         "training traversal weights workspace "
-        "criteria criteria.at_risk criteria.censored_quantile criteria.logrank criteria.quantile "
-        "criteria.variance",
+        "criteria criteria.at_risk criteria.censored_quantile criteria.effect criteria.logrank "
+        "criteria.quantile criteria.variance",
     },
     {
         "_working_model": "cox design fit transform",
@@ -50,6 +50,9 @@ LAYERS: tuple[dict[str, str], ...] = (
         "calibration": "",
         "_conformal": "file scores table",
         "conformal": "",
+        "_effects": "averages bags fit fitted forest linear methods nuisances predict projection "
+        "ranking response targets treatment",
+        "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",
         "tuning": "",

@@ -158,7 +158,7 @@ def choose_split(block, here, random_word, growing, work, subset):
         return NO_SPLIT, random_word
     n = here.shape[0]
     min_child = max(np.float64(limits.min_samples_leaf), np.ceil(limits.min_child_fraction * n))
-    node = Node(here, work.label, mass, min_child)
+    node = Node(here, work.label, mass, min_child, block.stratum, limits.min_samples_stratum)
     return find_split(
         block.codes,
         block.categorical,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf._forest.spec import MISSING, N_BINS
+from cqrf._forest.spec import MISSING, N_BINS, N_STRATA
 from cqrf._runtime.compiling import ONE, called, inlined
 from cqrf._runtime.intrinsics import add_row, bits_of_bytes, trailing_zeros
 
@@ -87,3 +87,51 @@ def count_rows(count, column, here, bins, n_bins, count_below):
     n_missing = count[MISSING]
     count[MISSING] = 0
     return n_missing
+
+
+@called
+def count_strata(work, stratum, column, here, bins, n_bins):
+    """Write how many rows of each stratum lie up to each of the bins, in their order.
+
+    ``work`` is a :class:`~cqrf._forest.workspace.StrataWork`, or None: then nothing is written.
+    """
+    if work is None:
+        return
+    counts, below = work.counts, work.below
+    for i in range(here.shape[0]):
+        bits, of_bin = stratum[here[i]], counts[column[here[i]]]
+        for s in range(N_STRATA):
+            of_bin[s] += (bits >> s) & 1
+    for s in range(N_STRATA):
+        total = 0
+        for at in range(n_bins):
+            total += counts[bins[at], s]
+            below[at, s] = total
+
+
+@called
+def keep_strata(work, n_bins, missing_left, fewest, first, last):
+    """Narrow a range of cuts to those that leave rows of each stratum on both sides."""
+    if work is None:
+        return first, last
+    counts, below = work.counts, work.below
+    for s in range(N_STRATA):
+        missing = counts[MISSING, s]
+        before = missing if missing_left else 0
+        total = below[n_bins - 1, s] + missing
+        while first < last and below[first, s] + before < fewest:
+            first += 1
+        while last > first and total - below[last - 1, s] - before < fewest:
+            last -= 1
+    return first, last
+
+
+@called
+def clear_strata(work, bins, n_bins):
+    """Set the counts of the bins, and of missing values, to zero."""
+    if work is None:
+        return
+    for s in range(N_STRATA):
+        work.counts[MISSING, s] = 0
+        for at in range(n_bins):
+            work.counts[bins[at], s] = 0

@@ -30,6 +30,10 @@ class Rows(NamedTuple):
         Sample weights; None if all rows weigh the same.
     first_at_risk : (n,) int32, or None
         First rank at which each row is at risk; None without delayed entry.
+    scores : (n, n_scores) float64, or None
+        What the criterion of treatment effects sums (see ``criteria/effect.py``).
+    stratum : (n,) uint8, or None
+        One bit for each stratum that a row belongs to: a child keeps rows of all of them.
     """
 
     codes: NDArray[np.uint8]
@@ -38,6 +42,8 @@ class Rows(NamedTuple):
     event: NDArray[np.bool_]
     weight: NDArray[np.float32] | None = None
     first_at_risk: NDArray[np.int32] | None = None
+    scores: NDArray[np.float64] | None = None
+    stratum: NDArray[np.uint8] | None = None
 
     def for_kernels(self) -> Rows:
         """The same, with None for ``categorical`` if no feature is a category."""
@@ -54,6 +60,8 @@ def empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:
         event=np.empty(n_rows, np.bool_),
         weight=None if rows.weight is None else np.empty(n_rows, np.float32),
         first_at_risk=None if rows.first_at_risk is None else np.empty(n_rows, np.int32),
+        scores=None if rows.scores is None else np.empty((n_rows, rows.scores.shape[1])),
+        stratum=None if rows.stratum is None else np.empty(n_rows, np.uint8),
     )
 
 
@@ -69,6 +77,8 @@ def take_rows(rows, chosen, copy):
         to_time[i], to_event[i] = time[chosen[i]], event[chosen[i]]
     take_weights(rows.weight, chosen, copy.weight)
     take_first_at_risk(rows.first_at_risk, chosen, copy.first_at_risk)
+    take_scores(rows.scores, chosen, copy.scores)
+    take_strata(rows.stratum, chosen, copy.stratum)
 
 
 @called
@@ -85,3 +95,20 @@ def take_first_at_risk(first_at_risk, chosen, copy):
     if first_at_risk is not None:
         for i in range(chosen.shape[0]):
             copy[i] = first_position(chosen, first_at_risk[chosen[i]])
+
+
+@called
+def take_scores(scores, chosen, copy):
+    """Copy the scores of some rows, if rows have scores."""
+    if scores is not None:
+        for i in range(chosen.shape[0]):
+            for k in range(scores.shape[1]):
+                copy[i, k] = scores[chosen[i], k]
+
+
+@called
+def take_strata(stratum, chosen, copy):
+    """Copy the strata of some rows, if rows have strata."""
+    if stratum is not None:
+        for i in range(chosen.shape[0]):
+            copy[i] = stratum[chosen[i]]

@@ -19,6 +19,8 @@ N_BINS = 256
 MISSING = 255
 MAX_BINS = 255
 
+N_STRATA = 3  # bits of ``Rows.stratum``
+
 LEAF = -1  # feature of a node that is not split
 
 
@@ -56,6 +58,7 @@ class Limits(NamedTuple):
     min_samples_split: int
     min_samples_leaf: int
     min_child_fraction: float
+    min_samples_stratum: int = 0
 
 
 class Growing(NamedTuple):

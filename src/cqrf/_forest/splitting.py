@@ -19,7 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cqrf._forest.categories import cost_of_order, sort_category, write_subset
-from cqrf._forest.histograms import count_rows, fill, list_bins
+from cqrf._forest.histograms import (
+    clear_strata,
+    count_rows,
+    count_strata,
+    fill,
+    keep_strata,
+    list_bins,
+)
 from cqrf._forest.spec import MISSING
 from cqrf._runtime.compiling import called, inlined
 from cqrf._runtime.intrinsics import sum_rows
@@ -30,13 +37,16 @@ class Node(NamedTuple):
     """A node with its labels.
 
     ``rows`` are (n,) uint32 indices of its rows, ``mass`` their weight, ``min_child`` the fewest
-    rows of a child, ``label`` a :class:`~cqrf._forest.workspace.LabelWork`.
+    rows of a child, ``label`` a :class:`~cqrf._forest.workspace.LabelWork`. A child has at least
+    ``min_stratum`` rows of each bit of ``stratum``, by row; None: rows have no strata.
     """
 
     rows: object
     label: object
     mass: float
     min_child: float
+    stratum: object = None
+    min_stratum: int = 0
 
 
 class Split(NamedTuple):
@@ -97,19 +107,17 @@ def try_feature(column, categorical, feature, node, best, subset, work):
     cost = cost_of_order(categorical, feature, bins, n_bins, sums, node)
     count_below = running[row_of_counts(work.counts)]
     n_missing = count_rows(work.counts, column, rows, bins, n_bins, count_below)
+    count_strata(work.strata, node.stratum, column, rows, bins, n_bins)
     # Missing values on the left, if there are any, then on the right.
     for missing_left in range(1 if saw_missing else 0, -1, -1):
         for k in range(sums.shape[1]):
             start[k] = sums[MISSING, k] if missing_left == 1 else 0.0
         sum_rows(sums, bins, n_bins, start, missing_left == 1, mass_below, score, pairs)
-        at, gain = best_cut(
-            n_bins,
-            node,
-            saw_missing and missing_left == 0,
-            n_missing * missing_left,
-            count_below,
-            running,
+        n_cuts = n_bins if saw_missing and missing_left == 0 else n_bins - 1
+        first, last = keep_strata(
+            work.strata, n_bins, missing_left == 1, node.min_stratum, 0, n_cuts
         )
+        at, gain = best_cut(node, first, last, n_missing * missing_left, count_below, running)
         gain -= cost
         if gain > best.gain:
             # A numeric split lies half way to the next bin. All values against the missing ones:
@@ -119,6 +127,7 @@ def try_feature(column, categorical, feature, node, best, subset, work):
                 code = (np.int64(bins[at]) + np.int64(bins[at + 1]) - 1) >> 1
             best = Split(feature, code, missing_left == 1, saw_missing, gain)
             write_subset(categorical, feature, bins, at, subset)
+    clear_strata(work.strata, bins, n_bins)
     if saw_missing:
         for k in range(sums.shape[1]):
             sums[MISSING, k] = 0.0
@@ -126,15 +135,13 @@ def try_feature(column, categorical, feature, node, best, subset, work):
 
 
 @inlined
-def best_cut(n_bins, node, open_end, n_before, count_below, running):
-    """Best place to cut a sequence of bins: (place, gain); the bins up to it go left.
+def best_cut(node, first, last, n_before, count_below, running):
+    """Best place, from ``first`` to before ``last``, to cut a sequence of bins: (place, gain).
 
-    ``n_before`` rows are on the left besides those of ``count_below``. ``open_end``: all bins
-    may go left, as missing values are on the right.
+    The bins up to it go left. ``n_before`` rows are on the left besides those of ``count_below``.
     """
     n, mass, min_child = np.float64(node.rows.shape[0]), node.mass, node.min_child
     mass_below, score, gain = running[0], running[1], running[3]
-    first, last = 0, n_bins if open_end else n_bins - 1
     while first < last and count_below[first] + n_before < min_child:
         first += 1
     while last > first and (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.rows import Rows, empty_rows
-from cqrf._forest.spec import N_BINS, Limits
+from cqrf._forest.spec import N_BINS, N_STRATA, Limits
 
 # A node of at most this many rows is copied together with its codes: it and all nodes below it then
 # read from the processor's cache. Not if so few of so many features are tried at a node that
@@ -50,6 +50,16 @@ class LabelWork(NamedTuple):
     cuts: NDArray[np.float64]
 
 
+class StrataWork(NamedTuple):
+    """Rows of each stratum: ``counts`` per bin, zero between uses, and ``below``, up to each bin.
+
+    Both are (N_BINS, N_STRATA) int32.
+    """
+
+    counts: NDArray[np.int32]
+    below: NDArray[np.int32]
+
+
 class SplitWork(NamedTuple):
     """What the search for a split writes.
 
@@ -63,6 +73,7 @@ class SplitWork(NamedTuple):
         Labels summed per bin; zero between uses.
     counts : (N_BINS,) int32, or None
         Rows per bin, if rows have weights; otherwise the summed weights count them.
+    strata : StrataWork, or None
     bins : (N_BINS + 1,) uint64
         Bins in the order in which they are cut.
     running : (4, N_BINS) float64
@@ -75,6 +86,7 @@ class SplitWork(NamedTuple):
     seen: NDArray[np.uint8]
     sums: NDArray[np.float64]
     counts: NDArray[np.int32] | None
+    strata: StrataWork | None
     bins: NDArray[np.uint64]
     running: NDArray[np.float64]
     start: NDArray[np.float64]
@@ -114,7 +126,8 @@ def make_workspace(
     n_trees: int, n_rows: int, rows: Rows, n_labels: int, limits: Limits
 ) -> Workspace:
     """Work arrays for some trees of at most ``n_rows`` rows, like those of ``rows``."""
-    n_features, weighted = len(rows.codes), rows.weight is not None
+    n_features = len(rows.codes)
+    weighted = rows.weight is not None or rows.scores is not None
     pairs = (0,) * (n_labels // 2 + 1)
     width = 2 * len(pairs)
     capacity = 2 * (n_rows // max(1, limits.min_samples_leaf)) + 1
@@ -144,11 +157,17 @@ def make_workspace(
             seen=np.zeros(N_BINS, np.uint8),
             sums=_aligned_zeros(N_BINS, width),
             counts=np.zeros(N_BINS, np.int32) if weighted else None,
+            strata=None if rows.stratum is None else _make_strata(),
             bins=np.empty(N_BINS + 1, np.uint64),
             running=np.empty((4, N_BINS)),
             start=np.empty(width),
         ),
     )
+
+
+def _make_strata() -> StrataWork:
+    shape = (N_BINS, N_STRATA)
+    return StrataWork(np.zeros(shape, np.int32), np.empty(shape, np.int32))
 
 
 def _aligned_zeros(n_rows: int, width: int) -> NDArray[np.float64]:

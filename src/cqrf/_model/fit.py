@@ -46,9 +46,13 @@ class TrainingTable(NamedTuple):
 
 
 def fit_model(
-    table: TrainingTable, settings: Settings, n_jobs: int | None = None, verbose: bool = False
+    table: TrainingTable,
+    settings: Settings,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    edges: list[NDArray[np.float64]] | None = None,
 ) -> Model:
-    """Grow the forest of a table."""
+    """Grow the forest of a table; ``edges`` are those of its bins, found in it if None."""
     matrix, columns, target = table.matrix, table.columns, table.target
     check_consistent_length(matrix, target.time)
     n = len(matrix)
@@ -59,7 +63,9 @@ def fit_model(
     check_events(bool(target.event[has_weight].any()))
     ranked, order = rank_target(target, settings.censoring)
     warn_of_negative_times(target, settings.censoring)
-    edges = find_bins(matrix if has_weight.all() else matrix[has_weight], columns, settings, n_jobs)
+    if edges is None:
+        weighted = matrix if has_weight.all() else matrix[has_weight]
+        edges = find_bins(weighted, columns, settings, n_jobs)
     codes, units = encode(matrix, edges, n_jobs), number_units(has_weight, table.groups)
     working = None
     if settings.working_model is not None:

@@ -150,8 +150,8 @@ def read_growing(estimator: Any, n_features: int) -> Growing:
     criterion = CRITERIA[read_choice("criterion", estimator.criterion, tuple(CRITERIA))]
     levels = _read_split_quantiles(criterion, estimator.split_quantiles)
     limits = Limits(
-        n_candidates=_read_max_features(estimator.max_features, n_features),
-        max_depth=_read_max_depth(estimator.max_depth),
+        n_candidates=read_max_features(estimator.max_features, n_features),
+        max_depth=read_max_depth(estimator.max_depth),
         min_samples_split=read_count("min_samples_split", estimator.min_samples_split, 2),
         min_samples_leaf=read_count("min_samples_leaf", estimator.min_samples_leaf, 1),
         min_child_fraction=read_fraction(
@@ -240,11 +240,11 @@ def _read_split_quantiles(criterion: Criterion, split_quantiles: Any) -> tuple[f
     return tuple(float(level) for level in levels)
 
 
-def _read_max_depth(max_depth: Any) -> int:
+def read_max_depth(max_depth: Any) -> int:
     return UNLIMITED if max_depth is None else min(UNLIMITED, read_count("max_depth", max_depth, 1))
 
 
-def _read_max_features(max_features: Any, n_features: int) -> int:
+def read_max_features(max_features: Any, n_features: int) -> int:
     if max_features is None:
         return n_features
     if isinstance(max_features, str):

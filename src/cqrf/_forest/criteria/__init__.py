@@ -31,6 +31,7 @@ from numba.extending import overload
 
 from cqrf._forest.criteria import censored_quantile, quantile
 from cqrf._forest.criteria.censored_quantile import CensoredQuantile, label_censored_quantile
+from cqrf._forest.criteria.effect import Effect, label_effect
 from cqrf._forest.criteria.logrank import Logrank, label_logrank
 from cqrf._forest.criteria.quantile import Quantile, label_quantile
 from cqrf._forest.criteria.variance import Variance, label_variance
@@ -57,11 +58,17 @@ CRITERIA = {
     "variance": Criterion(Variance, label_variance),
     "logrank": Criterion(Logrank, label_logrank),
 }
+# Criteria of other forests than the estimator's own.
+INTERNAL = {"effect": Criterion(Effect, label_effect)}
 
 
 def find_kernel(parameters: type) -> Callable[..., Any]:
     """The kernel of the criterion with this class of parameters."""
-    return next(entry.label for entry in CRITERIA.values() if entry.parameters is parameters)
+    return next(
+        entry.label
+        for entry in (*CRITERIA.values(), *INTERNAL.values())
+        if entry.parameters is parameters
+    )
 
 
 def label_node(criterion: Any, rows: Any, here: Any, work: Any) -> tuple[bool, float]:

@@ -1,0 +1,1 @@
+"""Treatment effects on censored times: from forests to effects, averages and rankings."""

@@ -1,0 +1,87 @@
+"""The fitted state of a treatment forest, and the training arrays that are computed from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._effects.forest import level_residuals
+from cqrf._effects.linear import LinearEffects
+from cqrf._effects.nuisances import Forests, Nuisances
+from cqrf._effects.response import Floats, Grid
+from cqrf._input.units import find_clusters
+from cqrf._model.fitted import Model
+
+
+@dataclass(frozen=True, eq=False)
+class EffectModel:
+    """Forests of a treatment forest, and nuisances of its training rows.
+
+    Attributes
+    ----------
+    forests : Forests
+    effect : Model
+        The effect forest.
+    nuisances : Nuisances
+        By rank, as computed by :func:`~cqrf._effects.nuisances.estimate_nuisances`.
+    arm : (n,) bool
+        Number of each row's arm, by row of the table.
+    known_propensity : (n,) float64 or None
+        Known probability of arm 1, by row of the table.
+    treated : int
+        Number of the arm that is the treatment.
+    """
+
+    forests: Forests
+    effect: Model
+    nuisances: Nuisances
+    arm: NDArray[np.bool_]
+    known_propensity: Floats | None
+    treated: int
+
+    @property
+    def sign(self) -> float:
+        """Factor that turns effects of arm 1 into effects of the treatment."""
+        return 1.0 if self.treated == 1 else -1.0
+
+    @property
+    def grid(self) -> Grid:
+        """Times of the curves of training rows."""
+        return self.nuisances.grid
+
+    @cached_property
+    def unit(self) -> NDArray[np.int32]:
+        """Sampling unit of each row, by rank: the row or its cluster."""
+        return find_clusters(self.effect.sampling.unit_of_row)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Relative sample weights, by rank."""
+        weight = self.effect.rows.weight
+        return np.ones(len(self.arm)) if weight is None else weight.astype(np.float64)
+
+    @cached_property
+    def linear(self) -> LinearEffects:
+        """Linear models of effects."""
+        nuisances = self.nuisances
+        return LinearEffects(self.effect, self.unit, nuisances.residual, level_residuals(nuisances))
+
+    @cached_property
+    def ends(self) -> Floats:
+        """Last time at which the curve of each arm is known, (2,); infinite if it falls to 0."""
+        ends = np.empty(2)
+        for number, model in enumerate(self.forests.arms):
+            rows = model.rows
+            is_used = np.full(len(rows.time), True) if rows.weight is None else rows.weight > 0
+            time, event = rows.time[is_used], rows.event[is_used]
+            # Events come first at a tied time: the curve falls to 0 if the last row is one.
+            ends[number] = np.inf if event[-1] else time[-1]
+        return ends
+
+    @property
+    def follow_up(self) -> float:
+        """Last time at which a tenth of the weight of either arm is at risk."""
+        return min(model.follow_up for model in self.forests.arms)

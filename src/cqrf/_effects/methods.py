@@ -1,0 +1,337 @@
+"""Methods of the treatment forest that read its training rows: averages, projections, rankings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from cqrf._effects.averages import POPULATIONS, AverageEffect, average, effect_scores
+from cqrf._effects.fitted import EffectModel
+from cqrf._effects.predict import insample_effects, residual_responses, training_effects
+from cqrf._effects.projection import LinearProjection, project
+from cqrf._effects.ranking import (
+    METRICS,
+    RankAverage,
+    TargetingCurve,
+    half_samples,
+    rank_average,
+    toc_at,
+)
+from cqrf._effects.response import Floats
+from cqrf._effects.targets import LinearTarget, Quantiles, Target, blank_unknown, read_target
+from cqrf._effects.treatment import HIGH, LOW
+from cqrf._runtime.arguments import read_choice, read_floats
+from cqrf._survival.little_bags import confidence_width
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Propensities of the training rows, and what they say about the comparison.
+
+    Attributes
+    ----------
+    propensity : ndarray of shape (n,)
+        Probability of treatment of each row, out of bag or as given.
+    treated : ndarray of bool
+    n_outside : int
+        Rows with a propensity below .05 or above .95.
+    censoring_floored : float
+        Share of rows whose probability of not being censored before their own time is below .05
+        and was replaced by it.
+    """
+
+    propensity: NDArray[np.float64]
+    treated: NDArray[np.bool_]
+    n_outside: int
+    censoring_floored: float
+
+    def __repr__(self) -> str:
+        low, high = self.propensity.min(), self.propensity.max()
+        return (
+            f"Overlap(propensity from {low:.3f} to {high:.3f}; {self.n_outside} of "
+            f"{len(self.propensity)} rows below .05 or above .95; "
+            f"{self.censoring_floored:.1%} of rows with a probability of censoring at its limit)"
+        )
+
+
+def read_arm(arm: Any, names: tuple[Any, Any], treated: int) -> int:
+    """Number of an arm, from 0 (control), 1 (treatment) or its name."""
+    if isinstance(arm, str | bool | np.bool_) or arm not in (0, 1):
+        if arm not in names:
+            raise ValueError(
+                f"arm={arm!r} must be 0 for the control {names[0]!r}, 1 for the treatment "
+                f"{names[1]!r}, or one of these names."
+            )
+        arm = names.index(arm)
+    return treated if arm == 1 else 1 - treated
+
+
+class AverageMethods:
+    """Averages over the training rows, from doubly robust scores."""
+
+    model_: EffectModel
+    n_jobs: int | None
+
+    def effect_oob(
+        self, target: str = "rmst", *, horizon: float | None = None, times: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Effect at each training row, from the trees that did not draw it; not for quantiles."""
+        model = self._model()
+        wanted = read_target(model, target, horizon, times)
+        responses = residual_responses(model, _linear(wanted))
+        values = model.sign * training_effects(model, responses, self.n_jobs)[model.effect.ranks]
+        values = blank_unknown(model, _linear(wanted), values)
+        return values[:, 0] if wanted.is_single else values
+
+    def scores(
+        self, target: str = "rmst", *, horizon: float | None = None, times: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Doubly robust scores of the training rows, whose mean is the average effect."""
+        model = self._model()
+        wanted = read_target(model, target, horizon, times)
+        values = effect_scores(model, _linear(wanted), self.n_jobs)[model.effect.ranks]
+        values = blank_unknown(model, _linear(wanted), values)
+        return values[:, 0] if wanted.is_single else values
+
+    def ate(
+        self,
+        target: str = "rmst",
+        *,
+        horizon: float | None = None,
+        times: ArrayLike | None = None,
+        quantiles: float | Sequence[float] | None = None,
+        population: str = "all",
+        subset: ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> AverageEffect:
+        """Average effect over the training rows, with its standard error and interval.
+
+        Parameters
+        ----------
+        target, horizon, times, quantiles
+            As in :meth:`effect`. The effect on a quantile is the difference of the quantiles of
+            the average curves of the arms.
+        population : {"all", "treated", "control", "overlap"}
+            Whose average: of all rows, of those who were treated or not, or of all with weights
+            e (1 - e), which leave those without a counterpart out. Quantiles: ``"all"`` only.
+        subset : array-like of bool of shape (n,), or of row numbers, optional
+            Training rows to average over.
+        confidence : float, default=0.95
+        """
+        model = self._model()
+        read_choice("population", population, POPULATIONS)
+        wanted = read_target(model, target, horizon, times, quantiles)
+        if isinstance(wanted, Quantiles) and population != "all":
+            raise ValueError(
+                f'target="quantile" has population="all" only; found population={population!r}.'
+            )
+        rows = None if subset is None else _read_subset(subset, model)
+        return average(model, wanted, population, rows, confidence, self.n_jobs)
+
+    def best_linear_projection(
+        self,
+        A: Any = None,
+        target: str = "rmst",
+        *,
+        horizon: float | None = None,
+        times: float | None = None,
+        subset: ArrayLike | None = None,
+    ) -> LinearProjection:
+        """Least squares of the effect on covariates, with HC3 standard errors.
+
+        Parameters
+        ----------
+        A : array-like or frame of shape (n, p), optional
+            Numbers, one row for each training row, without missing values. None: the average
+            effect alone.
+        target, horizon, times
+            As in :meth:`effect`, with one time.
+        subset : array-like, optional
+            Training rows to use, as in :meth:`ate`.
+        """
+        model = self._model()
+        scores = self._single_scores(target, horizon, times)
+        matrix, names = _read_covariates(A, len(scores))
+        rows = np.full(len(scores), True)
+        if subset is not None:
+            rows = _read_subset(subset, model)[model.effect.ranks]
+        by_row = model.effect.ranks
+        return project(
+            scores[rows],
+            matrix[rows],
+            names,
+            model.weight[by_row][rows],
+            model.unit[by_row][rows],
+        )
+
+    def rate(
+        self,
+        priorities: ArrayLike | None = None,
+        target: str = "rmst",
+        *,
+        metric: str = "autoc",
+        horizon: float | None = None,
+        times: float | None = None,
+        confidence: float = 0.95,
+    ) -> RankAverage:
+        """Rank-weighted average effect: how well priorities find those who benefit most.
+
+        Parameters
+        ----------
+        priorities : array-like of shape (n,), optional
+            One number for each training row; the highest are treated first. They must not have
+            been learnt from the outcomes of these rows. None: the effects out of bag.
+        target, horizon, times
+            As in :meth:`effect`, with one time.
+        metric : {"autoc", "qini"}
+            AUTOC weights the first rows most; QINI weights by the share treated.
+        confidence : float, default=0.95
+        """
+        read_choice("metric", metric, METRICS)
+        width = confidence_width(confidence)
+        scores, ranking, weight, unit = self._ranked(priorities, target, horizon, times)
+        estimate = rank_average(scores, ranking, weight, metric)
+        repeats = [
+            rank_average(scores[half], ranking[half], weight[half], metric)
+            for half in half_samples(unit, self.model_.effect.seed)
+        ]
+        error = float(np.std(repeats, ddof=1))
+        lower, upper = estimate - width * error, estimate + width * error
+        return RankAverage(estimate, error, lower, upper, metric, confidence)
+
+    def toc(
+        self,
+        priorities: ArrayLike | None = None,
+        target: str = "rmst",
+        *,
+        shares: ArrayLike | None = None,
+        horizon: float | None = None,
+        times: float | None = None,
+    ) -> TargetingCurve:
+        """Targeting operator characteristic: average effect of the first rows less that of all.
+
+        ``shares`` of the rows, default .1 to 1; other arguments as in :meth:`rate`.
+        """
+        read = np.arange(1, 11) / 10 if shares is None else read_floats("shares", shares)
+        if read.ndim != 1 or not ((read > 0) & (read <= 1)).all():
+            raise ValueError(f"shares must be numbers above 0 and at most 1; found {shares!r}.")
+        scores, ranking, weight, unit = self._ranked(priorities, target, horizon, times)
+        repeats = [
+            toc_at(scores[half], ranking[half], weight[half], read)
+            for half in half_samples(unit, self.model_.effect.seed)
+        ]
+        return TargetingCurve(
+            read, toc_at(scores, ranking, weight, read), np.std(repeats, axis=0, ddof=1)
+        )
+
+    def overlap(self) -> Overlap:
+        """Propensities of the training rows, and how far the comparison rests on few of them."""
+        model = self._model()
+        ranks = model.effect.ranks
+        propensity = model.nuisances.probability[ranks, model.treated]
+        outside = (propensity < LOW) | (propensity > HIGH)
+        return Overlap(
+            propensity,
+            model.arm == bool(model.treated),
+            int(outside.sum()),
+            model.nuisances.floored,
+        )
+
+    def _model(self) -> EffectModel:
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def _single_scores(self, target: str, horizon: Any, times: Any) -> Floats:
+        wanted = read_target(self._model(), target, horizon, times)
+        if not wanted.is_single:
+            raise ValueError(f"times must be one time here; found {times!r}.")
+        return self.scores(target, horizon=horizon, times=times)
+
+    def _ranked(
+        self, priorities: Any, target: str, horizon: Any, times: Any
+    ) -> tuple[Floats, Floats, Floats, NDArray[np.int32]]:
+        """Scores, priorities, weights and units of the training rows, by row."""
+        model = self._model()
+        scores, ranks = self._single_scores(target, horizon, times), model.effect.ranks
+        if priorities is None:
+            ranking = self.effect_oob(target, horizon=horizon, times=times)
+        else:
+            ranking = read_floats("priorities", priorities)
+            if ranking.shape != scores.shape or np.isnan(ranking).any():
+                raise ValueError(
+                    f"priorities must be {len(scores)} numbers without NaN, one for each training "
+                    f"row; found shape {ranking.shape}."
+                )
+            self._warn_of_insample(ranking, _linear(read_target(model, target, horizon, times)))
+        return scores, ranking, model.weight[ranks], model.unit[ranks]
+
+    def _warn_of_insample(self, ranking: Floats, wanted: LinearTarget) -> None:
+        """Warn if the priorities are the forest's own effects at its training rows."""
+        model = self.model_
+        responses = residual_responses(model, wanted)
+        own = model.sign * insample_effects(model, responses, self.n_jobs)[:, 0]
+        if np.allclose(ranking, own[model.effect.ranks], rtol=1e-9, atol=0.0):
+            warnings.warn(
+                "priorities are this forest's effects at the rows it was fitted to, so that they "
+                "have seen the outcomes that they are judged by: the result is too good. Leave "
+                "priorities out to use the effects out of bag.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _linear(wanted: Target) -> LinearTarget:
+    """The target, unless it is a quantile, which has no scores."""
+    if isinstance(wanted, Quantiles):
+        raise ValueError(
+            'target="quantile" has no scores for single rows: use "rmst" or "survival", or ate() '
+            "for the effect on quantiles of the average curves."
+        )
+    return wanted
+
+
+def _read_subset(subset: ArrayLike, model: EffectModel) -> NDArray[np.bool_]:
+    """Chosen rows by rank, from a mask or numbers of rows."""
+    chosen, n = np.asarray(subset), len(model.arm)
+    if chosen.dtype.kind == "b" and chosen.shape == (n,):
+        mask = chosen
+    elif chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen):
+        if chosen.min() < 0 or chosen.max() >= n:
+            raise ValueError(f"subset: row numbers must lie between 0 and {n - 1}.")
+        mask = np.zeros(n, dtype=bool)
+        mask[chosen] = True
+    else:
+        raise ValueError(
+            f"subset must be {n} values True or False, or a list of row numbers; found an array of "
+            f"{chosen.dtype} with shape {chosen.shape}."
+        )
+    mask = mask[model.effect.order]
+    arms = model.nuisances.arm[mask & (model.weight > 0)]
+    if len(arms) < 2 or arms.all() or not arms.any():
+        raise ValueError(
+            f"subset has {len(arms)} rows of positive weight, not some of each arm: there is "
+            "nothing to compare."
+        )
+    return mask
+
+
+def _read_covariates(A: Any, n: int) -> tuple[Floats, list[str]]:
+    if A is None:
+        return np.empty((n, 0)), []
+    names = getattr(A, "columns", None)
+    matrix = read_floats("A", A)
+    matrix = matrix[:, np.newaxis] if matrix.ndim == 1 else matrix
+    if matrix.ndim != 2 or len(matrix) != n or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"A must have one row of finite numbers for each of the {n} training rows; found shape "
+            f"{matrix.shape}{'' if np.isfinite(matrix).all() else ' with missing values'}."
+        )
+    if names is None:
+        names = [f"A{j}" for j in range(matrix.shape[1])]
+    return matrix, [str(name) for name in names]

@@ -1,0 +1,198 @@
+"""Nuisances of the training rows, each from trees that did not draw the row.
+
+Forests of their own estimate m(t | x) = P(T > t | x) of all rows together, S and G (survival of the
+time and of the censoring time) in each arm, and the propensity, the probability of each arm given
+x. Arms have numbers: 0 is the arm of the first row, so that nothing but the sign of an effect
+depends on which of them is called the treatment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._effects.response import (
+    LEAST_CENSORING,
+    Floats,
+    Grid,
+    Response,
+    make_grid,
+    make_response,
+)
+from cqrf._input.target import Target
+from cqrf._model.fit import TrainingTable, fit_model
+from cqrf._model.fitted import Model
+from cqrf._model.predict import ArrayReader, CensoringAt, Chunk, SurvivalAt, read_one, read_weights
+from cqrf._model.queries import Queries, training_codes, training_queries
+from cqrf._model.settings import Settings
+
+# A propensity is kept this far from 0 and 1.
+LEAST_PROPENSITY = 0.02
+
+
+class Forests(NamedTuple):
+    """Forests that nuisances come from.
+
+    Attributes
+    ----------
+    pooled : Model
+        Of the times of all rows.
+    arms : tuple of two Model
+        Of the times of the rows of each arm.
+    propensity : Model or None
+        Of the arm, as a number, of all rows; None if propensities are known.
+    """
+
+    pooled: Model
+    arms: tuple[Model, Model]
+    propensity: Model | None
+
+
+class Nuisances(NamedTuple):
+    """Nuisances of the training rows, by rank of the pooled forest.
+
+    Attributes
+    ----------
+    arm : (n,) bool
+    probability : (n, 2) float64
+        Propensity of each arm.
+    residual : (n,) float64
+        W - e, the arm less its propensity.
+    pooled : (n, n_times + 1) float64
+        m on the grid.
+    survival : (2, n, n_times + 1) float64
+        S of each arm on the grid.
+    response : Response
+        In the row's own arm.
+    floored : float
+        Share of rows for which G fell below the least value that is divided by.
+    """
+
+    arm: NDArray[np.bool_]
+    probability: Floats
+    residual: Floats
+    pooled: Floats
+    survival: Floats
+    response: Response
+    floored: float
+
+    @property
+    def grid(self) -> Grid:
+        """Times of the curves."""
+        return self.response.grid
+
+
+def fit_forests(
+    table: TrainingTable,
+    arm: NDArray[np.bool_],
+    settings: Settings,
+    propensity_settings: Settings | None,
+    n_jobs: int | None,
+) -> Forests:
+    """Grow the forests; without ``propensity_settings`` propensities are known."""
+    pooled = fit_model(table, settings, n_jobs)
+    # All forests share the bins, so that rows are encoded once.
+    grow = partial(fit_model, n_jobs=n_jobs, edges=pooled.edges)
+    arms = [grow(take_rows(table, arm == number), settings) for number in (0, 1)]
+    propensity = None
+    if propensity_settings is not None:
+        target = Target(arm.astype(np.float64), np.full(len(arm), True), None)
+        propensity = grow(table._replace(target=target), propensity_settings)
+    return Forests(pooled, (arms[0], arms[1]), propensity)
+
+
+def take_rows(table: TrainingTable, rows: NDArray[np.bool_]) -> TrainingTable:
+    """Some rows of a table."""
+    weight, groups = table.sample_weight, table.groups
+    return table._replace(
+        matrix=table.matrix[rows],
+        target=table.target.take(np.flatnonzero(rows)),
+        sample_weight=None if weight is None else np.asarray(weight)[rows],
+        groups=None if groups is None else np.asarray(groups)[rows],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CensoringBefore(ArrayReader):
+    """P(C >= t | x), each query at a time of its own."""
+
+    times: Floats
+
+    def read(self, chunk: Chunk) -> Floats:
+        """Probabilities of shape (n_queries,)."""
+        return chunk.censoring_survival.each(np.nextafter(self.times[chunk.rows], -np.inf))
+
+
+def estimate_nuisances(
+    forests: Forests, arm: NDArray[np.bool_], known_propensity: Floats | None, n_jobs: int | None
+) -> Nuisances:
+    """Nuisances of all rows; ``arm`` and the known propensity of arm 1 are by row of the table."""
+    pooled = forests.pooled
+    target, order = pooled.training_target, pooled.order
+    grid = make_grid(target.time, target.event)
+    codes = training_codes(pooled)
+    shape = (len(arm), len(grid.times) + 1)
+    survival, compensator = np.empty((2, *shape)), np.empty(shape)
+    event_term, floored = np.empty(len(arm)), np.empty(len(arm), bool)
+    for number, model in enumerate(forests.arms):
+        own, other = np.flatnonzero(arm == number), np.flatnonzero(arm != number)
+        response, floored[own] = arm_response(model, grid, target.take(own), n_jobs)
+        survival[number, own], compensator[own] = response.survival, response.compensator
+        event_term[own] = response.event_term
+        survival[number, other] = curves_on_grid(model, Queries(codes[other]), grid, n_jobs)
+    probability = training_propensity(forests.propensity, known_propensity, n_jobs)
+    return Nuisances(
+        arm=arm[order],
+        probability=probability[order],
+        residual=np.where(arm, probability[:, 0], -probability[:, 1])[order],
+        pooled=curves_on_grid(pooled, training_queries(pooled), grid, n_jobs)[order],
+        survival=survival[:, order],
+        response=Response(
+            grid=grid,
+            time=target.time[order],
+            survival=np.where(arm[:, np.newaxis], survival[1], survival[0])[order],
+            compensator=compensator[order],
+            event_term=event_term[order],
+        ),
+        floored=float(floored.mean()),
+    )
+
+
+def arm_response(
+    model: Model, grid: Grid, target: Target, n_jobs: int | None
+) -> tuple[Response, NDArray[np.bool_]]:
+    """Responses of the rows of an arm, and for which of them G is below its least value."""
+    queries = training_queries(model)
+    readers = [
+        SurvivalAt(grid.times),
+        CensoringAt(np.nextafter(grid.times, -np.inf)),
+        CensoringBefore(target.time),
+    ]
+    survival, censoring, at_own = read_weights(model, queries, readers, n_jobs)
+    response = make_response(grid, target.time, target.event, survival, censoring, at_own)
+    return response, at_own < LEAST_CENSORING
+
+
+def curves_on_grid(model: Model, queries: Queries, grid: Grid, n_jobs: int | None) -> Floats:
+    """Survival curves of some queries, shape (n, n_times + 1)."""
+    survival = read_one(model, queries, SurvivalAt(grid.times), n_jobs)
+    return np.hstack([np.ones((len(survival), 1)), survival])
+
+
+def training_propensity(model: Model | None, known: Floats | None, n_jobs: int | None) -> Floats:
+    """Probability of each arm, shape (n, 2), by row of the table."""
+    if known is not None:
+        return np.column_stack([1.0 - known, known])
+    assert model is not None
+    return estimate_propensity(model, training_queries(model), n_jobs)
+
+
+def estimate_propensity(model: Model, queries: Queries, n_jobs: int | None) -> Floats:
+    """Probability of each arm for some queries, shape (n, 2)."""
+    of_one = read_one(model, queries, SurvivalAt([0.5]), n_jobs)[:, 0]
+    of_one = np.clip(of_one, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
+    return np.column_stack([1.0 - of_one, of_one])

@@ -1,0 +1,279 @@
+"""Effects of a treatment on censored times.
+
+:class:`CensoredTreatmentForest` compares two arms: how much time treatment gains, how it
+changes the probability of surviving a time, by how much it moves a quantile; at a row of covariates
+and on average. Effects are causal if treatment was randomised, or if all that drives both
+treatment and outcome is among the covariates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+
+from cqrf._effects.averages import AverageEffect
+from cqrf._effects.fit import fit_effect_model
+from cqrf._effects.methods import AverageMethods, Overlap, read_arm
+from cqrf._effects.predict import (
+    arm_curves,
+    column_times,
+    effect_errors,
+    estimate_effects,
+    quantile_columns,
+    quantile_effect_errors,
+    residual_responses,
+)
+from cqrf._effects.projection import LinearProjection
+from cqrf._effects.ranking import RankAverage, TargetingCurve
+from cqrf._effects.response import Floats
+from cqrf._effects.targets import Quantiles, blank_unknown, read_target
+from cqrf._effects.treatment import OverlapWarning, read_treatment
+from cqrf._input.features import copy_feature_names, read_features
+from cqrf._input.target import read_target as read_y
+from cqrf._model.fit import TrainingTable
+from cqrf._model.output import index_of
+from cqrf._model.queries import Queries, encode_all
+from cqrf._model.settings import draw_seed
+from cqrf._survival.little_bags import confidence_width
+from cqrf._survival.quantiles import read_levels
+from cqrf._survival.step_curves import StepCurves
+
+__all__ = [
+    "AverageEffect",
+    "CensoredTreatmentForest",
+    "LinearProjection",
+    "Overlap",
+    "OverlapWarning",
+    "RankAverage",
+    "TargetingCurve",
+]
+
+
+class CensoredTreatmentForest(AverageMethods, BaseEstimator):
+    """Forest that estimates effects of a treatment on censored times.
+
+    One fit answers every target, horizon, time and quantile.
+
+    Parameters
+    ----------
+    n_estimators : int, default=2000
+        Trees of the effect forest, a multiple of ``bag_size``.
+    min_samples_arm : int or "auto", default="auto"
+        Fewest rows of each arm, and fewest events, in a child, of the rows that choose the splits.
+        ``"auto"``: 30 for 2000 rows, growing with the square root of the number of rows.
+    min_child_fraction : float, default=0.05
+        Smallest child, as a fraction of its parent.
+    max_features : float, int, "sqrt", "log2" or None, default=None
+        Features tried at each node: a fraction, a count, or all.
+    max_depth : int, optional
+        Most splits above a leaf.
+    bag_size : int, default=4
+        Trees that draw from the same half of the rows; standard errors come from these bags.
+    nuisance_forest : CensoredQuantileForest, optional
+        Parameters of the forests of survival, censoring and propensity. Default: those of
+        :class:`~cqrf.CensoredQuantileForest`.
+    n_jobs : int, optional
+        Threads; -1 for all processors.
+    random_state : int, RandomState or None
+        Seed.
+
+    Attributes
+    ----------
+    arms_ : tuple
+        Names of the control and of the treatment.
+    model_ : EffectModel
+
+    Examples
+    --------
+    >>> from cqrf.datasets import make_treatment
+    >>> from cqrf.effects import CensoredTreatmentForest
+    >>> data = make_treatment("confounded", n=400, random_state=0)
+    >>> forest = CensoredTreatmentForest(n_estimators=200, random_state=0)
+    >>> forest = forest.fit(data.X, data.y, treatment=data.treatment)
+    >>> forest.effect(data.X[:3], target="survival", times=[1.0, 2.0]).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 2000,
+        min_samples_arm: int | str = "auto",
+        min_child_fraction: float = 0.05,
+        max_features: float | int | str | None = None,
+        max_depth: int | None = None,
+        bag_size: int = 4,
+        nuisance_forest: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.min_samples_arm = min_samples_arm
+        self.min_child_fraction = min_child_fraction
+        self.max_features = max_features
+        self.max_depth = max_depth
+        self.bag_size = bag_size
+        self.nuisance_forest = nuisance_forest
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        treatment: ArrayLike,
+        *,
+        control: Any = None,
+        propensity: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> CensoredTreatmentForest:
+        """Grow the forests.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Covariates measured before treatment, as for :class:`~cqrf.CensoredQuantileForest`.
+        y : array-like
+            What :func:`~cqrf.censored` returns; right-censored, without entry times.
+        treatment : array-like of shape (n,)
+            Two values: 0 and 1, False and True, or two texts.
+        control : optional
+            Which of them is the control. Default: the smaller one, in the order of the alphabet.
+        propensity : float or array-like of shape (n,), optional
+            Known probability of treatment, as in a trial. Default: it is estimated.
+        sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            Clusters of rows: they are drawn together, and errors allow for their dependence.
+
+        Returns
+        -------
+        self
+            Unchanged if anything fails.
+        """
+        named = clone(self)
+        matrix, columns = read_features(named, X)
+        arms = read_treatment(treatment, control, len(matrix))
+        table = TrainingTable(matrix, columns, read_y(y), sample_weight, groups)
+        model = fit_effect_model(self, table, arms, propensity, draw_seed(self.random_state))
+        copy_feature_names(named, self)
+        self.model_, self.arms_ = model, arms.levels
+        return self
+
+    def effect(
+        self,
+        X: Any,
+        target: str = "rmst",
+        *,
+        horizon: float | None = None,
+        times: ArrayLike | None = None,
+        quantiles: float | Sequence[float] | None = None,
+    ) -> NDArray[np.float64]:
+        """Effect of treatment at each row of X.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+        target : {"rmst", "survival", "quantile"}
+            ``"rmst"``: E[min(T1, h) - min(T0, h) | x], time gained up to ``horizon`` (default: the
+            last time at which a tenth of either arm is at risk). ``"survival"``:
+            P(T1 > t | x) - P(T0 > t | x) at ``times``. ``"quantile"``: quantile of T1 less that of
+            T0, at ``quantiles`` (default: the median); infinite or NaN where censoring hides one.
+        horizon : float, optional
+        times, quantiles : float or sequence of float, optional
+
+        Returns
+        -------
+        ndarray of shape (n,) for one number, (n, n_outputs) for a list
+        """
+        model, queries = self._queries(X)
+        wanted = read_target(model, target, horizon, times, quantiles)
+        if isinstance(wanted, Quantiles):
+            values = self._quantile_effects(arm_curves(model, queries, self.n_jobs), wanted)
+        else:
+            responses = residual_responses(model, wanted)
+            estimated = estimate_effects(model, responses, queries, self.n_jobs)
+            values = blank_unknown(model, wanted, model.sign * estimated.effect)
+        return values[:, 0] if wanted.is_single else values
+
+    def effect_interval(
+        self,
+        X: Any,
+        target: str = "rmst",
+        *,
+        horizon: float | None = None,
+        times: ArrayLike | None = None,
+        quantiles: float | Sequence[float] | None = None,
+        confidence: float = 0.95,
+    ) -> NDArray[np.float64]:
+        """Confidence interval of :meth:`effect`; shape (n, 2), or (n, n_outputs, 2) for a list."""
+        model, queries = self._queries(X)
+        wanted = read_target(model, target, horizon, times, quantiles)
+        width = confidence_width(confidence)
+        if isinstance(wanted, Quantiles):
+            curves = arm_curves(model, queries, self.n_jobs)
+            values = self._quantile_effects(curves, wanted)
+            errors = quantile_effect_errors(model, curves, wanted.levels, queries, self.n_jobs)
+        else:
+            responses = residual_responses(model, wanted)
+            estimated = estimate_effects(model, responses, queries, self.n_jobs)
+            values = blank_unknown(model, wanted, model.sign * estimated.effect)
+            errors = effect_errors(model, estimated, responses, queries, self.n_jobs)
+        ends = np.stack([values - width * errors, values + width * errors], axis=-1)
+        return ends[:, 0] if wanted.is_single else ends
+
+    def predict_survival(
+        self, X: Any, times: ArrayLike | None = None, *, arm: Any = 1, beyond: str = "nan"
+    ) -> StepCurves | NDArray[np.float64]:
+        """Survival P(T > t | x) in one arm, as StepCurves, or of (n, n_times) if times are given.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+        times : array-like, optional
+        arm : {0, 1} or a name
+            0 is the control, 1 the treatment; or one of ``arms_``.
+        beyond : {"nan", "extend"}
+            What becomes of times after the last one at which the arm is known.
+        """
+        model, queries = self._queries(X)
+        number = read_arm(arm, self.arms_, model.treated)
+        values = arm_curves(model, queries, self.n_jobs)[number][:, 1:]
+        n, n_times = values.shape
+        curves = StepCurves(
+            np.arange(n + 1, dtype=np.int64) * n_times,
+            np.tile(model.grid.times, n),
+            values.ravel(),
+            np.ones(n),
+            end=np.where(values[:, -1] <= 0.0, np.inf, model.ends[number]),
+            index=index_of(X),
+        )
+        return curves if times is None else curves(times, beyond)
+
+    def predict(
+        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, arm: Any = 1
+    ) -> NDArray[np.float64]:
+        """Quantiles of T in one arm; infinite where they are not identifiable.
+
+        Shape (n,), or (n, n_quantiles) for a list; ``arm`` as in :meth:`predict_survival`.
+        """
+        levels, is_scalar = read_levels(quantiles)
+        model, queries = self._queries(X)
+        curves = arm_curves(model, queries, self.n_jobs)[read_arm(arm, self.arms_, model.treated)]
+        values = column_times(model, quantile_columns(curves, levels))
+        return values[:, 0] if is_scalar else values
+
+    def _queries(self, X: Any) -> tuple[Any, Queries]:
+        model = self._model()
+        matrix, _ = read_features(self, X, model.effect.columns)
+        return model, Queries(encode_all(model.effect, matrix, self.n_jobs))
+
+    def _quantile_effects(self, curves: Floats, wanted: Quantiles) -> Floats:
+        model = self.model_
+        of_arm = [column_times(model, quantile_columns(each, wanted.levels)) for each in curves]
+        with np.errstate(invalid="ignore"):
+            return model.sign * (of_arm[1] - of_arm[0])
