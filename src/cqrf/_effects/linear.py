@@ -22,6 +22,7 @@ from cqrf._effects.response import Floats
 from cqrf._forest.spec import MISSING
 from cqrf._model.fit import count_levels
 from cqrf._model.fitted import Model
+from cqrf._runtime.threads import one_blas_thread
 from cqrf._working_model.design import Design, make_design, principal_components
 from cqrf._working_model.fit import FOLDS, fold_of_unit
 
@@ -55,7 +56,8 @@ class LinearEffects:
         self.weight, self.treatment = weight, treatment
         # The first column is the average effect, which is left to the forest.
         self.columns = np.hstack([np.ones((n, 1)), self.basis]) * treatment[:, np.newaxis]
-        self.penalty, self.factor = self._choose(at_levels)
+        with one_blas_thread():
+            self.penalty, self.factor = self._choose(at_levels)
 
     def fit(self, response: Floats) -> tuple[Floats, Floats]:
         """Coefficients for Y* - m of (n, n_outputs), and the effects of the training rows.
@@ -64,10 +66,10 @@ class LinearEffects:
         """
         if self.factor == 0.0:
             return np.zeros((self.basis.shape[1], response.shape[1])), np.zeros_like(response)
-        whole = self._solve(np.full(len(self.fold), True), response, self.penalty)
-        return SHARE * self.factor * whole, SHARE * self.factor * self._cross_fit(
-            response, self.penalty
-        )
+        share = SHARE * self.factor
+        with one_blas_thread():
+            whole = self._solve(np.full(len(self.fold), True), response, self.penalty)
+            return share * whole, share * self._cross_fit(response, self.penalty)
 
     def predict(self, codes: NDArray[np.uint8], coefficients: Floats) -> Floats:
         """Effects (n, n_outputs) of rows given by their bins, codes of (n, n_features)."""
@@ -112,8 +114,7 @@ class LinearEffects:
         ridge = np.full(len(matrix), penalty)
         ridge[0] = 1e-9 * penalty
         matrix[np.diag_indices_from(matrix)] += ridge
-        solved: Floats = np.linalg.solve(matrix, weighted.T @ response[rows])[1:]
-        return solved
+        return np.asarray(np.linalg.solve(matrix, weighted.T @ response[rows])[1:], np.float64)
 
 
 def design_of_bins(model: Model, weight: Floats) -> Design:

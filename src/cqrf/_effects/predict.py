@@ -236,7 +236,7 @@ def quantile_effect_errors(
         density = densities(model, curves[number], levels)
         density[its_columns >= n_columns] = np.nan
         factors[:, :, number] = (2 * number - 1) / density
-    unknown = np.isnan(factors).any(axis=2)
+    unknown = np.asarray(np.isnan(factors).any(axis=2))
     table = np.hstack([scores[0], scores[1]])
     moves = Moves(table, columns, np.where(unknown[:, :, np.newaxis], 0.0, factors))
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)

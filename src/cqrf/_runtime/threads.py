@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 Value = TypeVar("Value")
@@ -82,6 +84,16 @@ def interruptible() -> Iterator[None]:
         if isinstance(cause, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
+
+
+def one_blas_thread() -> Any:
+    """A context in which linear algebra uses one thread: its sums depend on their number."""
+    return _thread_controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class computed_once(Generic[Value]):  # noqa: N801 -- a decorator

@@ -14,15 +14,14 @@ A table of more than MOST_ROWS rows is represented by a random sample of so many
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from cqrf._input.target import Target, time_order
 from cqrf._runtime.random import derive, draw_without_replacement
+from cqrf._runtime.threads import one_blas_thread
 from cqrf._working_model.cox import CoxRows, baseline_hazard, evaluate, make_rows, maximise
 from cqrf._working_model.design import make_design, principal_components
 from cqrf._working_model.transform import LARGEST, WorkingModel
@@ -98,13 +97,8 @@ def fit_working_model(rows: WorkingRows, n_levels: list[int], seed: int) -> Cros
 
     The sums of the linear algebra library depend on its number of threads: it gets one.
     """
-    with _thread_controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         return _fit(rows, n_levels, seed)
-
-
-@cache
-def _thread_controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _fit(rows: WorkingRows, n_levels: list[int], seed: int) -> CrossFit:
