@@ -56,7 +56,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "evaluation": "",
         "inspection": "dependence forests importance",
         "tuning": "",
-        "datasets": "generators randomness tables",
+        "datasets": "generators randomness tables treatment",
         "plots": "at_risk calibration direct_labels features node_sizes style survival",
     },
     {

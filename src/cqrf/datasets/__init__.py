@@ -1,4 +1,4 @@
-"""Datasets: two real tables, and four simulations with known conditional quantiles."""
+"""Datasets: two real tables, and simulations with known quantiles or treatment effects."""
 
 from cqrf.datasets.generators import (
     make_aft,
@@ -7,6 +7,7 @@ from cqrf.datasets.generators import (
     make_sine,
 )
 from cqrf.datasets.tables import load_boston_housing, load_pbc
+from cqrf.datasets.treatment import make_treatment
 
 __all__ = [
     "load_boston_housing",
@@ -15,4 +16,5 @@ __all__ = [
     "make_dependent_censoring",
     "make_heteroscedastic",
     "make_sine",
+    "make_treatment",
 ]
