@@ -21,15 +21,14 @@ from cqrf._effects.methods import AverageMethods, Overlap, read_arm
 from cqrf._effects.predict import (
     arm_curves,
     column_times,
-    effect_errors,
+    effects_and_errors,
     estimate_effects,
     quantile_columns,
-    quantile_effect_errors,
+    quantile_effects,
     residual_responses,
 )
 from cqrf._effects.projection import LinearProjection
 from cqrf._effects.ranking import RankAverage, TargetingCurve
-from cqrf._effects.response import Floats
 from cqrf._effects.targets import Quantiles, blank_unknown, read_target
 from cqrf._effects.treatment import OverlapWarning, read_treatment
 from cqrf._input.features import copy_feature_names, read_features
@@ -193,7 +192,8 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
         if isinstance(wanted, Quantiles):
-            values = self._quantile_effects(arm_curves(model, queries, self.n_jobs), wanted)
+            curves = arm_curves(model, queries, self.n_jobs)
+            values = quantile_effects(model, curves, wanted.levels)
         else:
             responses = residual_responses(model, wanted)
             estimated = estimate_effects(model, responses, queries, self.n_jobs)
@@ -214,15 +214,9 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
         width = confidence_width(confidence)
-        if isinstance(wanted, Quantiles):
-            curves = arm_curves(model, queries, self.n_jobs)
-            values = self._quantile_effects(curves, wanted)
-            errors = quantile_effect_errors(model, curves, wanted.levels, queries, self.n_jobs)
-        else:
-            responses = residual_responses(model, wanted)
-            estimated = estimate_effects(model, responses, queries, self.n_jobs)
-            values = blank_unknown(model, wanted, model.sign * estimated.effect)
-            errors = effect_errors(model, estimated, responses, queries, self.n_jobs)
+        values, errors = effects_and_errors(model, wanted, queries, self.n_jobs)
+        if not isinstance(wanted, Quantiles):
+            values = blank_unknown(model, wanted, values)
         ends = np.stack([values - width * errors, values + width * errors], axis=-1)
         return ends[:, 0] if wanted.is_single else ends
 
@@ -271,9 +265,3 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         model = self._model()
         matrix, _ = read_features(self, X, model.effect.columns)
         return model, Queries(encode_all(model.effect, matrix, self.n_jobs))
-
-    def _quantile_effects(self, curves: Floats, wanted: Quantiles) -> Floats:
-        model = self.model_
-        of_arm = [column_times(model, quantile_columns(each, wanted.levels)) for each in curves]
-        with np.errstate(invalid="ignore"):
-            return model.sign * (of_arm[1] - of_arm[0])

@@ -14,7 +14,7 @@ from cqrf._effects.fitted import EffectModel
 from cqrf._effects.linear import SHARE
 from cqrf._effects.nuisances import curves_on_grid, estimate_propensity
 from cqrf._effects.response import Floats
-from cqrf._effects.targets import LinearTarget
+from cqrf._effects.targets import LinearTarget, Quantiles, Target
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._model.predict import Chunk, Reader, read_one
 from cqrf._model.queries import Queries, training_codes, training_queries
@@ -241,6 +241,27 @@ def quantile_effect_errors(
     moves = Moves(table, columns, np.where(unknown[:, :, np.newaxis], 0.0, factors))
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)
     return np.where(unknown, np.nan, INFLATION * errors)
+
+
+def quantile_effects(model: EffectModel, curves: Floats, levels: Floats) -> Floats:
+    """Differences of the quantiles of both arms, shape (n, n_levels); of the treatment's sign."""
+    of_arm = [column_times(model, quantile_columns(each, levels)) for each in curves]
+    with np.errstate(invalid="ignore"):
+        return model.sign * (of_arm[1] - of_arm[0])
+
+
+def effects_and_errors(
+    model: EffectModel, target: Target, queries: Queries, n_jobs: int | None
+) -> tuple[Floats, Floats]:
+    """Effects of the treatment and their standard errors, each of shape (n, n_outputs)."""
+    if isinstance(target, Quantiles):
+        curves = arm_curves(model, queries, n_jobs)
+        errors = quantile_effect_errors(model, curves, target.levels, queries, n_jobs)
+        return quantile_effects(model, curves, target.levels), errors
+    responses = residual_responses(model, target)
+    estimated = estimate_effects(model, responses, queries, n_jobs)
+    errors = effect_errors(model, estimated, responses, queries, n_jobs)
+    return model.sign * estimated.effect, errors
 
 
 def training_effects(model: EffectModel, responses: Floats, n_jobs: int | None) -> Floats:
