@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri, pdtr, pdtrik
+from scipy.special import expit, ndtr, ndtri, pdtr, pdtrik
 from scipy.stats import beta
 
 from cqrf._input.target import censored
@@ -323,10 +323,6 @@ def _by_beta_density(X: Floats) -> Floats:
     return np.asarray((1.0 + beta.pdf(X[:, 0], 2, 4)) / 4.0)
 
 
-def _by_two_logits(X: Floats) -> Floats:
-    return np.asarray(1.0 / ((1.0 + np.exp(-X[:, 0])) * (1.0 + np.exp(-X[:, 1]))))
-
-
 def _by_sine(X: Floats) -> Floats:
     return np.clip(np.sin(np.pi * X[:, 0] * X[:, 1]), 0.1, 0.9)
 
@@ -378,7 +374,7 @@ DESIGNS = {
     ),
     "type4": Design(
         5,
-        _by_two_logits,
+        lambda X: expit(X[:, 0]) * expit(X[:, 1]),
         lambda X, w: Poisson(X[:, 1] + X[:, 2] + w * np.maximum(0.0, X[:, 0] - 0.3)),
         _count_censoring(1.0),
     ),
