@@ -116,7 +116,7 @@ def average(
     else:
         parts = population_parts(model, target, population, n_jobs)
         estimate, error = ratio_of_sums(parts, model.unit, chosen)
-        estimate = blank_unknown(model, target, estimate, stacklevel=5)
+        estimate = blank_unknown(model, target, estimate, stacklevel=4)
         error = np.where(np.isnan(estimate), np.nan, error)
 
     def shaped(values: Floats) -> float | Floats:

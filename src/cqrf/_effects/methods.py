@@ -156,7 +156,8 @@ class AverageMethods:
             Training rows to use, as in :meth:`ate`.
         """
         model = self._model()
-        scores = self._single_scores(target, horizon, times)
+        wanted = self._single(target, horizon, times)
+        scores = self._single_scores(wanted, stacklevel=4)
         matrix, names = _read_covariates(A, len(scores))
         rows = np.full(len(scores), True)
         if subset is not None:
@@ -247,20 +248,29 @@ class AverageMethods:
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _single_scores(self, target: str, horizon: Any, times: Any) -> Floats:
-        wanted = read_target(self._model(), target, horizon, times)
+    def _single(self, target: str, horizon: Any, times: Any) -> LinearTarget:
+        """The target, with one horizon or time."""
+        wanted = _linear(read_target(self._model(), target, horizon, times))
         if not wanted.is_single:
             raise ValueError(f"times must be one time here; found {times!r}.")
-        return self.scores(target, horizon=horizon, times=times)
+        return wanted
+
+    def _single_scores(self, wanted: LinearTarget, stacklevel: int) -> Floats:
+        """Scores of the training rows, by row, (n,); NaN, with a warning, if not known."""
+        model = self.model_
+        scores = effect_scores(model, wanted, self.n_jobs)[model.effect.ranks]
+        return blank_unknown(model, wanted, scores, stacklevel)[:, 0]
 
     def _ranked(
         self, priorities: Any, target: str, horizon: Any, times: Any
     ) -> tuple[Floats, Floats, Floats, NDArray[np.int32]]:
         """Scores, priorities, weights and units of the training rows, by row."""
-        model = self._model()
-        scores, ranks = self._single_scores(target, horizon, times), model.effect.ranks
+        wanted = self._single(target, horizon, times)
+        model = self.model_
+        scores, ranks = self._single_scores(wanted, stacklevel=5), model.effect.ranks
         if priorities is None:
-            ranking = self.effect_oob(target, horizon=horizon, times=times)
+            responses = residual_responses(model, wanted)
+            ranking = model.sign * training_effects(model, responses, self.n_jobs)[ranks, 0]
         else:
             ranking = read_floats("priorities", priorities)
             if ranking.shape != scores.shape or np.isnan(ranking).any():
@@ -268,7 +278,7 @@ class AverageMethods:
                     f"priorities must be {len(scores)} numbers without NaN, one for each training "
                     f"row; found shape {ranking.shape}."
                 )
-            self._warn_of_insample(ranking, _linear(read_target(model, target, horizon, times)))
+            self._warn_of_insample(ranking, wanted)
         return scores, ranking, model.weight[ranks], model.unit[ranks]
 
     def _warn_of_insample(self, ranking: Floats, wanted: LinearTarget) -> None:

@@ -121,9 +121,12 @@ def read_target(
 
 
 def blank_unknown(
-    model: EffectModel, target: LinearTarget, values: Floats, stacklevel: int = 4
+    model: EffectModel, target: LinearTarget, values: Floats, stacklevel: int = 3
 ) -> Floats:
-    """NaN, with a warning, for outputs that need times at which an arm is not known."""
+    """NaN, with a warning, for outputs that need times at which an arm is not known.
+
+    ``stacklevel`` leads to the user's line: 3 if a method that users call calls this function.
+    """
     end = model.ends.min()
     unknown = target.last_times > end
     if not unknown.any():
