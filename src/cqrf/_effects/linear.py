@@ -122,12 +122,12 @@ def design_of_bins(model: Model, weight: Floats) -> Design:
     codes = model.rows.codes
     values = np.empty(codes.shape)
     for feature, (its_codes, edges) in enumerate(zip(codes, model.edges, strict=True)):
-        values[feature] = bin_middles(edges)[np.minimum(its_codes, len(edges))]
+        values[feature] = _middles(edges)[np.minimum(its_codes, len(edges))]
     values[codes == MISSING] = np.nan
     return make_design(values.T, codes, count_levels(model.columns), weight)
 
 
-def bin_middles(edges: Any) -> Floats:
+def _middles(edges: Any) -> Floats:
     """A value within each bin; an outer bin is taken to be as wide as its neighbour."""
     if len(edges) < 2:
         return np.arange(len(edges) + 1.0)

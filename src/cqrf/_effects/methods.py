@@ -12,16 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf._effects.averages import POPULATIONS, AverageEffect, average, effect_scores
+from cqrf._effects.fit import read_effect_settings
 from cqrf._effects.fitted import EffectModel
+from cqrf._effects.halves import halves_with_priorities
 from cqrf._effects.predict import insample_effects, residual_responses, training_effects
 from cqrf._effects.projection import LinearProjection, project
 from cqrf._effects.ranking import (
     METRICS,
+    Judge,
     RankAverage,
     TargetingCurve,
-    half_samples,
     rank_average,
     toc_at,
+    with_error,
 )
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, Target, blank_unknown, read_target
@@ -187,7 +190,8 @@ class AverageMethods:
         ----------
         priorities : array-like of shape (n,), optional
             One number for each training row; the highest are treated first. They must not have
-            been learnt from the outcomes of these rows. None: the effects out of bag.
+            been learnt from the outcomes of these rows. None: each half of the rows is ranked by
+            an effect forest of the other half, and the results of both are averaged.
         target, horizon, times
             As in :meth:`effect`, with one time.
         metric : {"autoc", "qini"}
@@ -196,13 +200,13 @@ class AverageMethods:
         """
         read_choice("metric", metric, METRICS)
         width = confidence_width(confidence)
-        scores, ranking, weight, unit = self._ranked(priorities, target, horizon, times)
-        estimate = rank_average(scores, ranking, weight, metric)
-        repeats = [
-            rank_average(scores[half], ranking[half], weight[half], metric)
-            for half in half_samples(unit, self.model_.effect.seed)
-        ]
-        error = float(np.std(repeats, ddof=1))
+
+        def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
+            return np.array([rank_average(scores, ranking, weight, metric)])
+
+        estimate, error = (
+            float(each[0]) for each in self._judge(judge, priorities, target, horizon, times)
+        )
         lower, upper = estimate - width * error, estimate + width * error
         return RankAverage(estimate, error, lower, upper, metric, confidence)
 
@@ -222,14 +226,11 @@ class AverageMethods:
         read = np.arange(1, 11) / 10 if shares is None else read_floats("shares", shares)
         if read.ndim != 1 or not ((read > 0) & (read <= 1)).all():
             raise ValueError(f"shares must be numbers above 0 and at most 1; found {shares!r}.")
-        scores, ranking, weight, unit = self._ranked(priorities, target, horizon, times)
-        repeats = [
-            toc_at(scores[half], ranking[half], weight[half], read)
-            for half in half_samples(unit, self.model_.effect.seed)
-        ]
-        return TargetingCurve(
-            read, toc_at(scores, ranking, weight, read), np.std(repeats, axis=0, ddof=1)
-        )
+
+        def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
+            return toc_at(scores, ranking, weight, read)
+
+        return TargetingCurve(read, *self._judge(judge, priorities, target, horizon, times))
 
     def overlap(self) -> Overlap:
         """Propensities of the training rows, and how far the comparison rests on few of them."""
@@ -261,39 +262,48 @@ class AverageMethods:
         scores = effect_scores(model, wanted, self.n_jobs)[model.effect.ranks]
         return blank_unknown(model, wanted, scores, stacklevel)[:, 0]
 
-    def _ranked(
-        self, priorities: Any, target: str, horizon: Any, times: Any
-    ) -> tuple[Floats, Floats, Floats, NDArray[np.int32]]:
-        """Scores, priorities, weights and units of the training rows, by row."""
+    def _judge(
+        self, judge: Judge, priorities: Any, target: str, horizon: Any, times: Any
+    ) -> tuple[Floats, Floats]:
+        """An estimate from scores, priorities and weights of rows, and its standard error."""
+        model = self._model()
         wanted = self._single(target, horizon, times)
-        model = self.model_
         scores, ranks = self._single_scores(wanted, stacklevel=5), model.effect.ranks
-        if priorities is None:
-            responses = residual_responses(model, wanted)
-            ranking = model.sign * training_effects(model, responses, self.n_jobs)[ranks, 0]
-        else:
+        weight, unit = model.weight[ranks], model.unit[ranks]
+        if priorities is not None:
             ranking = read_floats("priorities", priorities)
             if ranking.shape != scores.shape or np.isnan(ranking).any():
                 raise ValueError(
                     f"priorities must be {len(scores)} numbers without NaN, one for each training "
                     f"row; found shape {ranking.shape}."
                 )
-            self._warn_of_insample(ranking, wanted)
-        return scores, ranking, model.weight[ranks], model.unit[ranks]
+            self._warn_of_own(ranking, wanted)
+            return with_error(judge, scores, ranking, weight, unit, model.effect.seed)
+        seed = model.effect.seed
+        settings = read_effect_settings(
+            self, model.effect.sampling.n_units // 2, len(model.effect.edges), seed
+        )
+        responses, parts = residual_responses(model, wanted), []
+        for rows, ranking in halves_with_priorities(model, responses, settings, self.n_jobs):
+            parts.append(with_error(judge, scores[rows], ranking, weight[rows], unit[rows], seed))
+        estimates, errors = (np.stack(each) for each in zip(*parts, strict=True))
+        return estimates.mean(axis=0), np.sqrt((errors**2).sum(axis=0)) / 2.0
 
-    def _warn_of_insample(self, ranking: Floats, wanted: LinearTarget) -> None:
+    def _warn_of_own(self, ranking: Floats, wanted: LinearTarget) -> None:
         """Warn if the priorities are the forest's own effects at its training rows."""
-        model = self.model_
+        model, ranks = self.model_, self.model_.effect.ranks
         responses = residual_responses(model, wanted)
-        own = model.sign * insample_effects(model, responses, self.n_jobs)[:, 0]
-        if np.allclose(ranking, own[model.effect.ranks], rtol=1e-9, atol=0.0):
-            warnings.warn(
-                "priorities are this forest's effects at the rows it was fitted to, so that they "
-                "have seen the outcomes that they are judged by: the result is too good. Leave "
-                "priorities out to use the effects out of bag.",
-                UserWarning,
-                stacklevel=4,
-            )
+        for effects in (insample_effects, training_effects):
+            own = model.sign * effects(model, responses, self.n_jobs)[ranks, 0]
+            if np.allclose(ranking, own, rtol=1e-9, atol=0.0):
+                warnings.warn(
+                    "priorities are this forest's effects at the rows it was fitted to, so that "
+                    "they are not independent of the outcomes that judge them. Leave priorities "
+                    "out: each half of the rows is then ranked by a forest of the other half.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                return
 
 
 def _linear(wanted: Target) -> LinearTarget:

@@ -8,13 +8,13 @@ depends on which of them is called the treatment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._effects.readers import Averages, CensoringBefore
 from cqrf._effects.response import (
     LEAST_CENSORING,
     Floats,
@@ -26,12 +26,13 @@ from cqrf._effects.response import (
 from cqrf._input.target import Target
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.fitted import Model
-from cqrf._model.predict import ArrayReader, CensoringAt, Chunk, SurvivalAt, read_one, read_weights
+from cqrf._model.predict import CensoringAt, SurvivalAt, read_one, read_weights
 from cqrf._model.queries import Queries, training_codes, training_queries
 from cqrf._model.settings import Settings
 
 # A propensity is kept this far from 0 and 1.
 LEAST_PROPENSITY = 0.02
+MOST_ROUNDS = 2
 
 
 class Forests(NamedTuple):
@@ -70,6 +71,8 @@ class Nuisances(NamedTuple):
         In the row's own arm.
     floored : float
         Share of rows for which G fell below the least value that is divided by.
+    arm_target : (n,) float64, or None
+        What the propensity forest averages, by its ranks; None if propensities are known.
     """
 
     arm: NDArray[np.bool_]
@@ -79,6 +82,7 @@ class Nuisances(NamedTuple):
     survival: Floats
     response: Response
     floored: float
+    arm_target: Floats | None = None
 
     @property
     def grid(self) -> Grid:
@@ -116,17 +120,6 @@ def take_rows(table: TrainingTable, rows: NDArray[np.bool_]) -> TrainingTable:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class CensoringBefore(ArrayReader):
-    """P(C >= t | x), each query at a time of its own."""
-
-    times: Floats
-
-    def read(self, chunk: Chunk) -> Floats:
-        """Probabilities of shape (n_queries,)."""
-        return chunk.censoring_survival.each(np.nextafter(self.times[chunk.rows], -np.inf))
-
-
 def estimate_nuisances(
     forests: Forests, arm: NDArray[np.bool_], known_propensity: Floats | None, n_jobs: int | None
 ) -> Nuisances:
@@ -144,7 +137,7 @@ def estimate_nuisances(
         survival[number, own], compensator[own] = response.survival, response.compensator
         event_term[own] = response.event_term
         survival[number, other] = curves_on_grid(model, Queries(codes[other]), grid, n_jobs)
-    probability = training_propensity(forests.propensity, known_propensity, n_jobs)
+    probability, arm_target = training_propensity(forests.propensity, known_propensity, n_jobs)
     return Nuisances(
         arm=arm[order],
         probability=probability[order],
@@ -159,6 +152,7 @@ def estimate_nuisances(
             event_term=event_term[order],
         ),
         floored=float(floored.mean()),
+        arm_target=arm_target,
     )
 
 
@@ -183,16 +177,35 @@ def curves_on_grid(model: Model, queries: Queries, grid: Grid, n_jobs: int | Non
     return np.hstack([np.ones((len(survival), 1)), survival])
 
 
-def training_propensity(model: Model | None, known: Floats | None, n_jobs: int | None) -> Floats:
-    """Probability of each arm, shape (n, 2), by row of the table."""
+def training_propensity(
+    model: Model | None, known: Floats | None, n_jobs: int | None
+) -> tuple[Floats, Floats | None]:
+    """Probability of each arm, (n, 2) by row of the table, and what the forest averages for it.
+
+    Averages over neighbours are too flat: what is left of the arm is averaged as well and added,
+    as often as this lowers the squared error out of bag, at most MOST_ROUNDS times.
+    """
     if known is not None:
-        return np.column_stack([1.0 - known, known])
+        return np.column_stack([1.0 - known, known]), None
     assert model is not None
-    return estimate_propensity(model, training_queries(model), n_jobs)
+    queries, arm = training_queries(model), model.rows.time
+    target, best, least = arm, None, np.inf
+    for _ in range(1 + MOST_ROUNDS):
+        probability = estimate_propensity(model, target, queries, n_jobs)
+        left = arm - probability[model.order, 1]
+        error = float(np.nanmean(left**2))
+        if error >= least:
+            break
+        best, least = (probability, target), error
+        target = target + left
+    assert best is not None
+    return best
 
 
-def estimate_propensity(model: Model, queries: Queries, n_jobs: int | None) -> Floats:
-    """Probability of each arm for some queries, shape (n, 2)."""
-    of_one = read_one(model, queries, SurvivalAt([0.5]), n_jobs)[:, 0]
+def estimate_propensity(
+    model: Model, target: Floats, queries: Queries, n_jobs: int | None
+) -> Floats:
+    """Probability of each arm for some queries, (n, 2): averages of ``target``, by rank."""
+    of_one = read_one(model, queries, Averages(target[:, np.newaxis]), n_jobs)[:, 0]
     of_one = np.clip(of_one, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
     return np.column_stack([1.0 - of_one, of_one])

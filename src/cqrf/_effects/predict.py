@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cqrf._effects.bags import Moves, bag_variances
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.linear import SHARE
 from cqrf._effects.nuisances import curves_on_grid, estimate_propensity
+from cqrf._effects.readers import Averages
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, Target
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._model.predict import Chunk, Reader, read_one
+from cqrf._model.predict import ArrayReader, Chunk, read_one
 from cqrf._model.queries import Queries, training_codes, training_queries
 from cqrf._survival.little_bags import standard_errors
 
@@ -27,30 +27,8 @@ INFLATION = 1.4
 DENSITY_WINDOW = 0.1
 
 
-class Averages(Reader[Floats, Floats]):
-    """Means of columns of a table of the training rows, with the forest's weights."""
-
-    def __init__(self, table: Floats) -> None:
-        self.table = table
-
-    def read(self, chunk: Chunk) -> Floats:
-        """Means of shape (n_queries, n_columns); NaN for a query without weights."""
-        weights = chunk.weights
-        rows = sparse.csr_array(
-            (weights.values, weights.ranks, weights.offsets),
-            shape=(chunk.n_queries, len(self.table)),
-        )
-        means: Floats = rows @ self.table
-        means[np.diff(weights.offsets) == 0] = np.nan
-        return means
-
-    def join(self, parts: list[Floats]) -> Floats:
-        """The means of all chunks."""
-        return np.concatenate(parts)
-
-
 @dataclass(frozen=True, eq=False)
-class Errors(Reader[Floats, Floats]):
+class Errors(ArrayReader):
     """Standard errors of sums of such means; ``columns`` and ``factors`` as in Moves."""
 
     moves: Moves
@@ -64,10 +42,6 @@ class Errors(Reader[Floats, Floats]):
             chunk.leaves, model.forest.leaf_rows, model.rows.weight, moves, bag_size
         )
         return standard_errors(variances, len(model.forest.roots) // bag_size)
-
-    def join(self, parts: list[Floats]) -> Floats:
-        """The errors of all chunks."""
-        return np.concatenate(parts)
 
 
 class Effects(NamedTuple):
@@ -177,10 +151,10 @@ def arm_curves(model: EffectModel, queries: Queries, n_jobs: int | None) -> Floa
 
 def query_propensity(model: EffectModel, queries: Queries, n_jobs: int | None) -> Floats:
     """Probability of each arm for some queries, shape (n, 2); known ones are averaged."""
-    forest = model.forests.propensity
-    if forest is None:
+    forest, target = model.forests.propensity, model.nuisances.arm_target
+    if forest is None or target is None:
         return read_one(model.effect, queries, Averages(model.nuisances.probability), n_jobs)
-    return estimate_propensity(forest, queries, n_jobs)
+    return estimate_propensity(forest, target, queries, n_jobs)
 
 
 def make_decreasing(curves: Floats) -> Floats:

@@ -10,6 +10,7 @@ half-samples of the rows, or of their clusters: they vary as an estimate from al
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from cqrf._effects.response import Floats
 
 METRICS = ("autoc", "qini")
+# An estimate from scores, priorities and weights of rows.
+Judge = Callable[[Floats, Floats, Floats], Floats]
 REPEATS = 200
 
 
@@ -84,3 +87,18 @@ def half_samples(unit: NDArray[np.int32], seed: int) -> list[NDArray[np.bool_]]:
         inside[rng.permutation(n_units)[: n_units // 2]] = True
         samples.append(inside[number])
     return samples
+
+
+def with_error(
+    judge: Judge,
+    scores: Floats,
+    priorities: Floats,
+    weight: Floats,
+    unit: NDArray[np.int32],
+    seed: int,
+) -> tuple[Floats, Floats]:
+    """An estimate from some rows, and its standard error from half-samples of their units."""
+    repeats = [
+        judge(scores[half], priorities[half], weight[half]) for half in half_samples(unit, seed)
+    ]
+    return judge(scores, priorities, weight), np.std(repeats, axis=0, ddof=1)
