@@ -8,7 +8,8 @@ treatment and outcome is among the covariates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
 from cqrf._effects.averages import AverageEffect
+from cqrf._effects.file import SavedEffects, read_treatment_file, write_treatment_file
 from cqrf._effects.fit import fit_effect_model
 from cqrf._effects.methods import AverageMethods, Overlap, read_arm
 from cqrf._effects.predict import (
@@ -33,13 +35,15 @@ from cqrf._effects.targets import Quantiles, blank_unknown, read_target
 from cqrf._effects.treatment import OverlapWarning, read_treatment
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target as read_y
+from cqrf._model.file import check_settings, naming, read_notes
 from cqrf._model.fit import TrainingTable
 from cqrf._model.output import index_of
 from cqrf._model.queries import Queries, encode_all
-from cqrf._model.settings import draw_seed
+from cqrf._model.settings import draw_seed, plain_setting, plain_settings
 from cqrf._survival.little_bags import confidence_width
 from cqrf._survival.quantiles import read_levels
 from cqrf._survival.step_curves import StepCurves
+from cqrf.estimator import CensoredQuantileForest
 
 __all__ = [
     "AverageEffect",
@@ -161,6 +165,7 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         model = fit_effect_model(self, table, arms, propensity, draw_seed(self.random_state))
         copy_feature_names(named, self)
         self.model_, self.arms_ = model, arms.levels
+        self.__dict__.pop("notes_", None)
         return self
 
     def effect(
@@ -260,6 +265,48 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         curves = arm_curves(model, queries, self.n_jobs)[read_arm(arm, self.arms_, model.treated)]
         values = column_times(model, quantile_columns(curves, levels))
         return values[:, 0] if is_scalar else values
+
+    def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
+        """Write all forests and the arms of their rows to one file, whole or not at all.
+
+        The file holds numbers and JSON, no code, as that of a forest does; it holds the training
+        rows. ``notes`` are texts by name; :meth:`load` gives them back as ``notes_``. Arms must be
+        called by texts, numbers, or True and False.
+        """
+        model = self._model()
+        given, names = self.nuisance_forest, getattr(self, "feature_names_in_", None)
+        others = [name for name in self._get_param_names() if name != "nuisance_forest"]
+        saved = SavedEffects(
+            model=model,
+            settings={name: plain_setting(name, getattr(self, name)) for name in others},
+            nuisance_settings=None if given is None else plain_settings(given),
+            arms=self.arms_,
+            names=None if names is None else [str(name) for name in names],
+            notes=read_notes(self, notes),
+        )
+        write_treatment_file(path, saved)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CensoredTreatmentForest:
+        """Read what :meth:`save` has written; effects are those of the saved one, bit for bit.
+
+        Survival, censoring and propensity of the training rows are computed anew, which takes a
+        share of the time of a fit. A file that is damaged, cut short or of something else gives a
+        :class:`~cqrf.ModelFileError`.
+        """
+        saved = read_treatment_file(path)
+        with naming(path):
+            check_settings(cls, saved.settings)
+            check_settings(CensoredQuantileForest, saved.nuisance_settings or {})
+        of_nuisances = saved.nuisance_settings
+        nuisance = None if of_nuisances is None else CensoredQuantileForest(**of_nuisances)
+        forest: Any = cls(nuisance_forest=nuisance, **saved.settings)
+        forest.model_, forest.arms_ = saved.model, saved.arms
+        forest.notes_ = saved.notes
+        forest.n_features_in_ = len(saved.model.effect.edges)
+        if saved.names is not None:
+            forest.feature_names_in_ = np.array(saved.names, dtype=object)
+        return forest
 
     def _queries(self, X: Any) -> tuple[Any, Queries]:
         model = self._model()

@@ -50,7 +50,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "calibration": "",
         "_conformal": "file scores table",
         "conformal": "",
-        "_effects": "averages bags fit fitted forest linear methods nuisances predict projection "
+        "_effects": "averages bags file fit fitted forest linear methods nuisances predict projection "
         "ranking response targets treatment",
         "effects": "",
         "evaluation": "",

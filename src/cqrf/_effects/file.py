@@ -137,7 +137,7 @@ def check_header(header: dict[str, Any]) -> None:
         if name not in header or not is_valid(header[name]):
             raise _invalid(name)
 
-    check("settings", lambda x: are_settings(x) and _is_n_jobs(x.get("n_jobs")))
+    check("settings", _are_settings)
     check("nuisance_settings", lambda x: x is None or are_settings(x))
     check("notes", are_notes)
     check("arms", are_arms)
@@ -267,8 +267,12 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-def _is_n_jobs(value: Any) -> bool:
-    return value is None or (type(value) is int and value != 0)
+def _are_settings(settings: Any) -> bool:
+    """Whether these are plain values; loading itself uses ``n_jobs``."""
+    if not are_settings(settings) or "nuisance_forest" in settings:
+        return False
+    n_jobs = settings.get("n_jobs")
+    return n_jobs is None or (type(n_jobs) is int and n_jobs != 0)
 
 
 def _invalid(what: str) -> ModelFileError:

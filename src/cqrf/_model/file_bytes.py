@@ -10,9 +10,9 @@ sections   numbers, lowest byte first, each padded to a multiple of 8 bytes
 32         SHA-256 of everything before
 =========  ==========================================================================
 
-There are two kinds of files: of a forest (:mod:`cqrf._model.file`), and of a conformal forest
-(:mod:`cqrf._conformal.file`), whose sections are whole files of forests, and scores. Nothing here
-needs a kernel.
+There are three kinds of files: of a forest (:mod:`cqrf._model.file`), of a conformal forest
+(:mod:`cqrf._conformal.file`) and of a treatment forest (:mod:`cqrf._effects.file`). The sections of
+the last two are whole files of forests, and some numbers. Nothing here needs a kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
 
-from cqrf._model.file_checks import CONFORMAL_FOREST, FOREST, ModelFileError, invalid, padding
+from cqrf._model.file_checks import (
+    CONFORMAL_FOREST,
+    FOREST,
+    TREATMENT_FOREST,
+    ModelFileError,
+    invalid,
+    padding,
+)
 from cqrf._runtime.files import replacing
 
 MARK = b"\x93cqrf\r\n\x1a"  # changes if a copy converts line ends or drops the top bit
@@ -49,6 +56,9 @@ class FileKind(NamedTuple):
 FOREST_FILE = FileKind(MARK, FORMAT, FOREST, "cqrf.CensoredQuantileForest.load")
 CONFORMAL_FILE = FileKind(
     b"\x93cqrc\r\n\x1a", 1, CONFORMAL_FOREST, "cqrf.conformal.ConformalForest.load"
+)
+TREATMENT_FILE = FileKind(
+    b"\x93cqrt\r\n\x1a", 1, TREATMENT_FOREST, "cqrf.effects.CensoredTreatmentForest.load"
 )
 
 
@@ -99,7 +109,7 @@ def read_bytes(
 
 def check_start(start: bytes, n_bytes: int, kind: FileKind) -> None:
     """Raise unless a file of so many bytes can start with these."""
-    for other in (FOREST_FILE, CONFORMAL_FILE):
+    for other in (FOREST_FILE, CONFORMAL_FILE, TREATMENT_FILE):
         if other != kind and start.startswith(other.mark):
             raise ModelFileError(
                 f"holds {other.content}, not {kind.content}: load it with {other.loader}."

@@ -59,6 +59,7 @@ SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
 LARGEST_COUNT = 2**62
 # What a file holds, in messages.
 FOREST, CONFORMAL_FOREST = "a forest", "a conformal forest"
+TREATMENT_FOREST = "a treatment forest"
 # Draws of a tree over rows in its leaves. By chance an honest bootstrap may leave fewer than one
 # row in two for the leaves; never so few.
 MOST_DRAWS_PER_LEAF_ROW = 64
