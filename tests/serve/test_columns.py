@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest
 from cqrf._forest.binning import column_edges, encode
-from cqrf.serve.bin_values import are_evenly_spaced, estimate_bin_values
+from cqrf._model.bin_values import are_evenly_spaced, estimate_bin_values
 from cqrf.serve.columns import find_step, summarise_columns
 from cqrf.serve.data_rows import read_data_rows
 from cqrf.serve.model_view import make_view

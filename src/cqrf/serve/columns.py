@@ -1,7 +1,7 @@
 """Columns: range, quantiles, choices and typical value of each.
 
 With the training table these are exact. Without it they are estimated from the bins of the model
-(``bin_values.py``).
+(``_model/bin_values.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cqrf._forest.spec import MISSING
 from cqrf._input.columns import CATEGORY, DATE, DURATION
+from cqrf._model.bin_values import are_evenly_spaced, decode_column, list_codes, strip_noise
 from cqrf._model.fitted import Model
-from cqrf.serve.bin_values import are_evenly_spaced, decode_column, list_codes, strip_noise
 from cqrf.serve.values import SECONDS_PER_DAY, Column, Value, write_value
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
