@@ -39,8 +39,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "metrics": "auc bootstrap concordance ipcw metric quantile registry scorers skill survival",
     },
     {
-        "_model": "codec file file_bytes file_checks file_kernels file_summary file_working fit "
-        "fitted kinds memory output predict queries residual settings share skill",
+        "_model": "bin_values codec file file_bytes file_checks file_kernels file_summary "
+        "file_working fit fitted kinds memory output predict queries residual settings share skill",
     },
     {
         "_prediction": "",
@@ -50,28 +50,29 @@ LAYERS: tuple[dict[str, str], ...] = (
         "calibration": "",
         "_conformal": "file scores table",
         "conformal": "",
-        "_effects": "averages bags file fit fitted forest linear methods nuisances predict projection "
-        "ranking response targets treatment",
+        "_effects": "averages bags file fit fitted forest halves linear methods nuisances predict "
+        "projection ranking readers response targets treatment",
         "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",
         "tuning": "",
         "datasets": "generators randomness tables treatment",
-        "plots": "at_risk calibration direct_labels features node_sizes style survival",
+        "plots": "at_risk calibration direct_labels effect_labels effects features node_sizes "
+        "style subgroups survival",
     },
     {
         "cqrf": "",  # the public names, loaded on first use
     },
     {
-        "_views": "curves numbers pages training_table",
+        "_views": "curves effects numbers pages training_table",
     },
     {
         "cli": "app cells conformal console evaluate fit fit_commands info model_commands models "
         "notation options outputs predict report reproduce roles serve tables target_columns "
         "text_files warm writers",
         "report": "calibration content data evaluation features page predictions rows words",
-        "serve": "app bin_values columns data_rows description middleware model_view openapi "
-        "predictions schema values",
+        "serve": "app columns data_rows description effect_openapi effect_schema effect_view effects "
+        "middleware model_view openapi predictions schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",

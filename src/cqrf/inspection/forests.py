@@ -18,8 +18,8 @@ def check_forest(forest: Any) -> None:
     check_is_fitted(forest)
 
 
-def find_feature(forest: CensoredQuantileForest, feature: Any) -> int:
-    """Index of the column with this name or index."""
+def find_feature(forest: Any, feature: Any) -> int:
+    """Index of the column of a fitted forest with this name or index."""
     names = getattr(forest, "feature_names_in_", None)
     if isinstance(feature, str):
         if names is None:

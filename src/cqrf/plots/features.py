@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.columns import DURATION
 from cqrf._input.features import read_features
+from cqrf._model.fitted import Model
 from cqrf._model.predict import Quantiles, read_one
 from cqrf._model.queries import encode_queries
 from cqrf._model.settings import read_solver
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 MAX_RUG_MARKS = 500
 
 
-class _FeatureAxis(NamedTuple):
+class FeatureAxis(NamedTuple):
     """The axis of a feature: its label, the values in X and whether these are points apart.
 
     A category and a feature with two values in X are points, which no line joins.
@@ -55,27 +56,35 @@ class _FeatureAxis(NamedTuple):
     is_points: bool
 
     @staticmethod
-    def of(forest: CensoredQuantileForest, X: Any, column: int) -> _FeatureAxis:
-        model, label = forest.model_, show_name(forest, column)
-        values = read_features(forest, X, model.columns)[0][:, column].astype(np.float64)
+    def of(forest: CensoredQuantileForest, X: Any, column: int) -> FeatureAxis:
+        """The axis of a column with its values in X."""
+        matrix, _ = read_features(forest, X, forest.model_.columns)
+        values = matrix[:, column].astype(np.float64)
+        return FeatureAxis.of_values(show_name(forest, column), forest.model_, column, values)
+
+    @staticmethod
+    def of_values(
+        label: str, model: Model, column: int, values: NDArray[np.float64]
+    ) -> FeatureAxis:
+        """The axis of a column with these values, as the feature matrix holds them."""
         codes = values[~np.isnan(values)]
         if model.columns.levels[column] is not None:
-            return _FeatureAxis(label, codes, True)
+            return FeatureAxis(label, codes, True)
         if model.columns.kinds[column] == DURATION:
             label = f"{label} (days)"
-        return _FeatureAxis(label, show_codes(model, column, codes), len(np.unique(codes)) <= 2)
+        return FeatureAxis(label, show_codes(model, column, codes), len(np.unique(codes)) <= 2)
 
     def positions(self, ax: Axes, grid: NDArray[Any]) -> NDArray[Any]:
         """Where the values of the grid are drawn; labels of points are written."""
         if self.is_points:
             return _label_points(ax, grid)
-        return _in_days(grid)
+        return in_days(grid)
 
     def draw(self, ax: Axes) -> None:
         """Label the axis, and mark the values in X below the curves."""
         ax.set_xlabel(self.label)
         if not self.is_points and len(self.known) > 0:
-            marks = _in_days(np.sort(self.known)[evenly_spaced(len(self.known), MAX_RUG_MARKS)])
+            marks = in_days(np.sort(self.known)[evenly_spaced(len(self.known), MAX_RUG_MARKS)])
             low = np.zeros(len(marks))
             style: Any = {"color": "0.4", "ms": 7, "mew": 0.5, "ls": "none", "zorder": 1}
             # Half of a mark of the length 7 lies below the axis and is clipped.
@@ -110,7 +119,7 @@ def plot_quantile_fan(
         found = partial_dependence(forest, X, feature, quantiles)
     else:
         found = _read_profile(forest, X, feature, quantiles, row)
-    axis = _FeatureAxis.of(forest, X, column)
+    axis = FeatureAxis.of(forest, X, column)
     at, order = axis.positions(ax, found.grid), np.argsort(found.quantiles)
     times = found.values[:, order] / scale
     for k in range(len(order) // 2):
@@ -119,7 +128,7 @@ def plot_quantile_fan(
     if row is not None and not axis.is_points:
         own = read_features(forest, X, forest.model_.columns)[0][row, column]
         if not np.isnan(own):
-            shown = _in_days(show_codes(forest.model_, column, np.array([own], np.float64)))
+            shown = in_days(show_codes(forest.model_, column, np.array([own], np.float64)))
             ax.axvline(shown[0], color="0.5", lw=1, ls=":", label=f"value of row {row}")
     ax.set_ylabel(time_label(forest, scale))
     start_at_zero(ax)
@@ -167,7 +176,7 @@ def plot_partial_dependence(
     """
     found = partial_dependence(forest, X, feature, quantiles, grid=grid, n_rows=n_rows)
     ax = make_axes(ax)
-    axis = _FeatureAxis.of(forest, X, find_feature(forest, feature))
+    axis = FeatureAxis.of(forest, X, find_feature(forest, feature))
     at = axis.positions(ax, found.grid)
     _draw_quantiles(ax, axis, at, found._replace(values=found.values / scale))
     ax.set_ylabel(time_label(forest, scale))
@@ -177,7 +186,7 @@ def plot_partial_dependence(
 
 
 def _draw_quantiles(
-    ax: Axes, axis: _FeatureAxis, at: NDArray[Any], found: PartialDependence
+    ax: Axes, axis: FeatureAxis, at: NDArray[Any], found: PartialDependence
 ) -> None:
     """One line for each level, or points; then the marks below them."""
     for k, level in enumerate(found.quantiles):
@@ -208,7 +217,7 @@ def _label_points(ax: Axes, grid: NDArray[Any]) -> NDArray[Any]:
     return at
 
 
-def _in_days(values: NDArray[Any]) -> NDArray[Any]:
+def in_days(values: NDArray[Any]) -> NDArray[Any]:
     """Durations as days; other values as they are."""
     return values / np.timedelta64(1, "D") if values.dtype.kind == "m" else values
 

@@ -9,7 +9,10 @@ from cqrf._input.features import feature_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cqrf.effects import CensoredTreatmentForest
     from cqrf.estimator import CensoredQuantileForest
+
+    AnyForest = CensoredQuantileForest | CensoredTreatmentForest
 
 # Okabe and Ito's colours, which are distinct with any colour vision; markers and line styles differ
 # as well.
@@ -40,7 +43,7 @@ def start_at_zero(ax: Axes) -> None:
     ax.set_ylim(low, high + 0.05 * (high - low))
 
 
-def show_name(forest: CensoredQuantileForest, column: int) -> str:
+def show_name(forest: AnyForest, column: int) -> str:
     """Name of a column, as a text of Matplotlib."""
     return show_text(feature_names(forest)[column])
 
@@ -54,7 +57,7 @@ def show_text(text: Any) -> str:
     return shown.replace("$", r"\$")
 
 
-def time_label(forest: CensoredQuantileForest, scale: float = 1.0) -> str:
+def time_label(forest: AnyForest, scale: float = 1.0) -> str:
     """Label of an axis of times, with their unit if the forest has one."""
     unit = getattr(forest, "time_unit", None)
     if unit is None:
@@ -62,7 +65,7 @@ def time_label(forest: CensoredQuantileForest, scale: float = 1.0) -> str:
     return f"time ({show_text(unit)})" if scale == 1 else f"time ({show_text(unit)} / {scale:g})"
 
 
-def survival_label(forest: CensoredQuantileForest) -> str:
+def survival_label(forest: AnyForest) -> str:
     """Label of an axis of survival probabilities, with the event if the forest has its name."""
     event = getattr(forest, "event_name", None)
     return "survival probability" if event is None else f"probability without {show_text(event)}"

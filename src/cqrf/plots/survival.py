@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
+from cqrf._model.fitted import Model
 from cqrf._survival.step_curves import StepCurve, StepCurves
 from cqrf.plots.at_risk import (
     count_rows_at_risk,
@@ -108,11 +109,11 @@ def plot_survival(
         ax = make_axes(ax, HEIGHT + height_at_risk(n_lines), width)
     else:
         ax = make_axes(ax, HEIGHT)
-    _draw(ax, forest, curves, scale, has_markers=False)
+    draw_curves(ax, forest.model_, curves, scale)
     texts = curves.labels
     if texts:
         _mark_quantiles(ax, forest, X, quantiles, scale)
-    ax.set_ylabel(survival_label(forest))
+    ax.set(xlabel=time_label(forest, scale), ylabel=survival_label(forest))
     if at_risk and texts:
         times, counts = sum_neighbors_at_risk(ax, forest, X, scale)
         write_at_risk(ax, "effective neighbours at risk", times, counts, texts, TEXT_COLORS)
@@ -138,12 +139,12 @@ def plot_censoring(
     """
     curves = _predict_curves(forest, X, labels, of_censoring=True)
     ax = make_axes(ax)
-    _draw(ax, forest, curves, scale, has_markers=True)
-    ax.set_ylabel("probability of not being censored")
+    draw_curves(ax, forest.model_, curves, scale, has_markers=True)
+    ax.set(xlabel=time_label(forest, scale), ylabel="probability of not being censored")
     return ax
 
 
-class _Curves(NamedTuple):
+class LabelledCurves(NamedTuple):
     """Curves of S, or of G, and their labels; none if they are drawn as bands."""
 
     steps: StepCurves
@@ -152,7 +153,7 @@ class _Curves(NamedTuple):
 
 def _predict_curves(
     forest: CensoredQuantileForest, X: Any, labels: Sequence[str] | None, *, of_censoring: bool
-) -> _Curves:
+) -> LabelledCurves:
     steps = forest.predict_censoring(X) if of_censoring else forest.predict_survival(X)
     assert isinstance(steps, StepCurves)
     n = len(steps)
@@ -163,8 +164,8 @@ def _predict_curves(
             raise ValueError(
                 f"labels name the curves of up to {MAX_CURVES} rows; X has {n}, drawn as bands."
             )
-        return _Curves(steps, [])
-    return _Curves(
+        return LabelledCurves(steps, [])
+    return LabelledCurves(
         steps, [show_text(f"row {i}" if labels is None else labels[i]) for i in range(n)]
     )
 
@@ -179,9 +180,8 @@ class _TimeAxis(NamedTuple):
     scale: float
 
     @staticmethod
-    def of(forest: CensoredQuantileForest, scale: float) -> _TimeAxis:
+    def of(model: Model, scale: float) -> _TimeAxis:
         """Range of the training times, from 0 under right censoring, and a margin."""
-        model = forest.model_
         from_left = model.censoring == "left"
         first, last = np.sort(oriented(model.rows.time[[0, -1]], model.censoring)) / scale
         if not from_left:
@@ -199,20 +199,25 @@ class _TimeAxis(NamedTuple):
         return ends
 
 
-def _draw(
-    ax: Axes, forest: CensoredQuantileForest, curves: _Curves, scale: float, *, has_markers: bool
+def draw_curves(
+    ax: Axes, model: Model, curves: LabelledCurves, scale: float, *, has_markers: bool = False
 ) -> None:
-    """Draw curves, or bands, and set the limits of the axes."""
-    axis = _TimeAxis.of(forest, scale)
+    """Draw curves, or bands, and set the limits of the axes.
+
+    The axis of time has the training times of the model, divided by ``scale``.
+    """
+    axis = _TimeAxis.of(model, scale)
     if curves.labels:
         axis = _draw_curves(ax, axis, curves, has_markers=has_markers)
     else:
         _draw_bands(ax, axis, curves.steps)
     start = axis.last if axis.from_left else axis.first
-    ax.set(xlim=sorted([axis.edge, start]), ylim=(0, 1.03), xlabel=time_label(forest, scale))
+    ax.set(xlim=sorted([axis.edge, start]), ylim=(0, 1.03))
 
 
-def _draw_curves(ax: Axes, axis: _TimeAxis, curves: _Curves, *, has_markers: bool) -> _TimeAxis:
+def _draw_curves(
+    ax: Axes, axis: _TimeAxis, curves: LabelledCurves, *, has_markers: bool
+) -> _TimeAxis:
     """A curve for each row, its label at the curve and in the legend; hatching beyond its end.
 
     Returns the axis, with a wider margin if labels stand in it.
