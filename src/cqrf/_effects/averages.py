@@ -22,7 +22,7 @@ from cqrf._effects.predict import (
     column_times,
     densities,
     grid_responses,
-    make_decreasing,
+    known_curves,
     quantile_columns,
     residual_responses,
     training_effects,
@@ -109,7 +109,7 @@ def average(
     n_jobs: int | None,
 ) -> AverageEffect:
     """Average effect over the training rows, or some of them (by rank)."""
-    chosen = np.full(len(model.arm), True) if rows is None else rows
+    chosen = model.has_score if rows is None else rows & model.has_score
     width = confidence_width(confidence)
     if isinstance(target, Quantiles):
         estimate, error = average_quantile_effect(model, target.levels, chosen, n_jobs)
@@ -164,7 +164,7 @@ def average_quantile_effect(
     )
     scores = arm_scores(model, curves)[:, chosen]
     means = np.tensordot(scores, weight, axes=(1, 0)) / weight.sum()
-    average_curves = make_decreasing(means)
+    average_curves = known_curves(model, means)
     times = np.empty((2, len(levels)))
     influence = np.zeros((int(chosen.sum()), len(levels)))
     for number in (0, 1):

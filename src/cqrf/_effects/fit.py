@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
 
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.forest import grow_effect_forest
@@ -18,6 +19,7 @@ from cqrf._effects.treatment import (
 )
 from cqrf._forest.spec import Limits
 from cqrf._input.sample_weight import relative_weight
+from cqrf._input.target import warn_of_negative_times
 from cqrf._model.fit import TrainingTable
 from cqrf._model.settings import read_max_depth, read_max_features, read_settings
 from cqrf._runtime.arguments import read_count, read_fraction
@@ -66,12 +68,27 @@ def read_effect_settings(
     return EffectSettings(limits, n_trees, bag_size, seed)
 
 
+def read_nuisance_forest(forest: Any) -> CensoredQuantileForest:
+    """The forest whose parameters nuisances are estimated with."""
+    if forest is None:
+        return CensoredQuantileForest()
+    if not isinstance(forest, CensoredQuantileForest):
+        raise ValueError(f"nuisance_forest={forest!r} must be a CensoredQuantileForest, or None.")
+    if forest.censoring != "right":
+        raise ValueError(
+            f"nuisance_forest has censoring={forest.censoring!r}: effects are available for "
+            "right-censored times only."
+        )
+    return forest
+
+
 def fit_effect_model(
     estimator: Any, table: TrainingTable, treatment: Treatment, propensity: Any, seed: int
 ) -> EffectModel:
     """Grow all forests of a treatment forest."""
     n, n_features = table.matrix.shape
     target = table.target
+    check_consistent_length(table.matrix, target.time)
     if target.entry is not None:
         raise ValueError(
             "y has entry times: effects of treatment on rows that enter late are not available."
@@ -81,8 +98,8 @@ def fit_effect_model(
     check_arms(treatment, target, has_weight)
     known = read_propensity(propensity, treatment)
     n_jobs = estimator.n_jobs
-    nuisance = estimator.nuisance_forest
-    forest = CensoredQuantileForest() if nuisance is None else nuisance
+    forest = read_nuisance_forest(estimator.nuisance_forest)
+    warn_of_negative_times(target, forest.censoring)
     of_times = read_settings(forest, n_features, seed)
     of_arm = CensoredQuantileForest(
         n_estimators=forest.n_estimators, criterion="variance", working_model=None

@@ -14,6 +14,7 @@ from cqrf._effects.nuisances import Forests, Nuisances
 from cqrf._effects.response import Floats, Grid
 from cqrf._input.units import find_clusters
 from cqrf._model.fitted import Model
+from cqrf._model.queries import has_tree, training_queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,17 @@ class EffectModel:
         return np.ones(len(self.arm)) if weight is None else weight.astype(np.float64)
 
     @cached_property
+    def has_score(self) -> NDArray[np.bool_]:
+        """Rows of positive weight that some tree did not draw, by rank: averages are over these."""
+        is_unseen = has_tree(self.effect, training_queries(self.effect))
+        return np.asarray(is_unseen[self.effect.order] & (self.weight > 0))
+
+    @cached_property
     def linear(self) -> LinearEffects:
         """Linear models of effects."""
         nuisances = self.nuisances
-        return LinearEffects(self.effect, self.unit, nuisances.residual, level_residuals(nuisances))
+        at_levels = level_residuals(nuisances, self.weight)
+        return LinearEffects(self.effect, self.unit, nuisances.residual, at_levels)
 
     @cached_property
     def ends(self) -> Floats:

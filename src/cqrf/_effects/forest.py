@@ -27,22 +27,29 @@ N_LEVELS = 9
 IN_ARM_0, IN_ARM_1, IS_EVENT = 1, 2, 4
 
 
-def level_times(nuisances: Nuisances) -> Floats:
+def level_times(nuisances: Nuisances, weight: Floats) -> Floats:
     """Times at which the average curve falls to evenly spaced levels."""
-    average = nuisances.pooled.mean(axis=0)
+    average = weighted_mean(nuisances.pooled, weight)
     levels = np.linspace(1.0, average[-1], N_LEVELS + 2)[1:-1]
     reached = np.searchsorted(-average, -levels)
     return np.unique(nuisances.grid.begins[np.clip(reached, 1, len(average) - 1)])
 
 
-def level_residuals(nuisances: Nuisances) -> Floats:
+def level_residuals(nuisances: Nuisances, weight: Floats) -> Floats:
     """Y* - m at these times, divided by their standard deviation; shape (n, n_levels)."""
-    times = level_times(nuisances)
+    times = level_times(nuisances, weight)
     mean = nuisances.pooled[:, nuisances.grid.columns(times)]
-    average = mean.mean(axis=0)
+    average = weighted_mean(mean, weight)
     deviation = np.sqrt(np.maximum(average * (1.0 - average), 1e-12))
     scaled: Floats = (nuisances.response.at(times) - mean) / deviation
     return scaled
+
+
+def weighted_mean(values: Floats, weight: Floats) -> Floats:
+    """Mean of the rows of an array that have weight."""
+    is_used = weight > 0
+    mean: Floats = np.average(values[is_used], axis=0, weights=weight[is_used])
+    return mean
 
 
 def grow_effect_forest(
@@ -55,7 +62,8 @@ def grow_effect_forest(
 ) -> Model:
     """A model with the rows of the pooled one and the trees of the effect forest."""
     residual = nuisances.residual
-    at_levels = level_residuals(nuisances)
+    weight = np.ones(len(residual)) if pooled.rows.weight is None else pooled.rows.weight
+    at_levels = level_residuals(nuisances, weight.astype(np.float64))
     scores = np.column_stack([residual**2, residual[:, np.newaxis] * at_levels])
     stratum: NDArray[np.uint8] = np.where(nuisances.arm, IN_ARM_1, IN_ARM_0).astype(np.uint8)
     stratum |= np.where(pooled.rows.event, IS_EVENT, 0).astype(np.uint8)

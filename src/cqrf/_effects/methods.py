@@ -162,10 +162,11 @@ class AverageMethods:
         wanted = self._single(target, horizon, times)
         scores = self._single_scores(wanted, stacklevel=4)
         matrix, names = _read_covariates(A, len(scores))
-        rows = np.full(len(scores), True)
+        chosen = model.has_score
         if subset is not None:
-            rows = _read_subset(subset, model)[model.effect.ranks]
+            chosen = chosen & _read_subset(subset, model)
         by_row = model.effect.ranks
+        rows = chosen[by_row]
         return project(
             scores[rows],
             matrix[rows],
@@ -269,7 +270,8 @@ class AverageMethods:
         model = self._model()
         wanted = self._single(target, horizon, times)
         scores, ranks = self._single_scores(wanted, stacklevel=5), model.effect.ranks
-        weight, unit = model.weight[ranks], model.unit[ranks]
+        weight, unit, has_score = model.weight[ranks], model.unit[ranks], model.has_score[ranks]
+        seed = model.effect.seed
         if priorities is not None:
             ranking = read_floats("priorities", priorities)
             if ranking.shape != scores.shape or np.isnan(ranking).any():
@@ -278,16 +280,19 @@ class AverageMethods:
                     f"row; found shape {ranking.shape}."
                 )
             self._warn_of_own(ranking, wanted)
-            return with_error(judge, scores, ranking, weight, unit, model.effect.seed)
-        seed = model.effect.seed
+            rows = np.flatnonzero(has_score)
+            return with_error(judge, scores[rows], ranking[rows], weight[rows], unit[rows], seed)
         settings = read_effect_settings(
             self, model.effect.sampling.n_units // 2, len(model.effect.edges), seed
         )
         responses, parts = residual_responses(model, wanted), []
-        for rows, ranking in halves_with_priorities(model, responses, settings, self.n_jobs):
+        for half in halves_with_priorities(model, responses, settings, self.n_jobs):
+            known = has_score[half.rows]
+            rows, ranking = half.rows[known], half.priorities[known]
             parts.append(with_error(judge, scores[rows], ranking, weight[rows], unit[rows], seed))
         estimates, errors = (np.stack(each) for each in zip(*parts, strict=True))
-        return estimates.mean(axis=0), np.sqrt((errors**2).sum(axis=0)) / 2.0
+        # Each half ranks the other, so that chance moves both estimates in the same direction.
+        return estimates.mean(axis=0), errors.mean(axis=0)
 
     def _warn_of_own(self, ranking: Floats, wanted: LinearTarget) -> None:
         """Warn if the priorities are the forest's own effects at its training rows."""
@@ -301,7 +306,7 @@ class AverageMethods:
                     "they are not independent of the outcomes that judge them. Leave priorities "
                     "out: each half of the rows is then ranked by a forest of the other half.",
                     UserWarning,
-                    stacklevel=5,
+                    stacklevel=4,
                 )
                 return
 

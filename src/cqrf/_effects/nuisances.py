@@ -8,6 +8,7 @@ depends on which of them is called the treatment.
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import NamedTuple
 
@@ -23,16 +24,20 @@ from cqrf._effects.response import (
     make_grid,
     make_response,
 )
-from cqrf._input.target import Target
+from cqrf._forest.sampling import in_bag_bits
+from cqrf._input.target import NegativeTimeWarning, Target
+from cqrf._input.units import NO_UNIT, find_clusters
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.fitted import Model
 from cqrf._model.predict import CensoringAt, SurvivalAt, read_one, read_weights
-from cqrf._model.queries import Queries, training_codes, training_queries
+from cqrf._model.queries import Queries, has_tree, training_codes, training_queries
 from cqrf._model.settings import Settings
 
 # A propensity is kept this far from 0 and 1.
 LEAST_PROPENSITY = 0.02
-MOST_ROUNDS = 2
+MOST_ROUNDS = 3
+# Most rows, as a share, that all trees of a forest may have drawn.
+MOST_LOST = 0.25
 
 
 class Forests(NamedTuple):
@@ -98,10 +103,12 @@ def fit_forests(
     n_jobs: int | None,
 ) -> Forests:
     """Grow the forests; without ``propensity_settings`` propensities are known."""
-    pooled = fit_model(table, settings, n_jobs)
-    # All forests share the bins, so that rows are encoded once.
-    grow = partial(fit_model, n_jobs=n_jobs, edges=pooled.edges)
-    arms = [grow(take_rows(table, arm == number), settings) for number in (0, 1)]
+    with warnings.catch_warnings():  # the caller has warned of the whole table
+        warnings.simplefilter("ignore", NegativeTimeWarning)
+        pooled = fit_model(table, settings, n_jobs)
+        # All forests share the bins, so that rows are encoded once.
+        grow = partial(fit_model, n_jobs=n_jobs, edges=pooled.edges)
+        arms = [grow(take_rows(table, arm == number), settings) for number in (0, 1)]
     propensity = None
     if propensity_settings is not None:
         target = Target(arm.astype(np.float64), np.full(len(arm), True), None)
@@ -126,7 +133,8 @@ def estimate_nuisances(
     """Nuisances of all rows; ``arm`` and the known propensity of arm 1 are by row of the table."""
     pooled = forests.pooled
     target, order = pooled.training_target, pooled.order
-    grid = make_grid(target.time, target.event)
+    is_used = pooled.training_weight > 0
+    grid = make_grid(target.time[is_used], target.event[is_used])
     codes = training_codes(pooled)
     shape = (len(arm), len(grid.times) + 1)
     survival, compensator = np.empty((2, *shape)), np.empty(shape)
@@ -136,13 +144,14 @@ def estimate_nuisances(
         response, floored[own] = arm_response(model, grid, target.take(own), n_jobs)
         survival[number, own], compensator[own] = response.survival, response.compensator
         event_term[own] = response.event_term
-        survival[number, other] = curves_on_grid(model, Queries(codes[other]), grid, n_jobs)
+        queries = Queries(codes[other], clusters_in_bag(pooled, model, own, other))
+        survival[number, other] = curves_on_grid(model, queries, grid, n_jobs)
     probability, arm_target = training_propensity(forests.propensity, known_propensity, n_jobs)
     return Nuisances(
         arm=arm[order],
         probability=probability[order],
         residual=np.where(arm, probability[:, 0], -probability[:, 1])[order],
-        pooled=curves_on_grid(pooled, training_queries(pooled), grid, n_jobs)[order],
+        pooled=curves_on_grid(pooled, unseen_queries(pooled), grid, n_jobs)[order],
         survival=survival[:, order],
         response=Response(
             grid=grid,
@@ -156,11 +165,40 @@ def estimate_nuisances(
     )
 
 
+def unseen_queries(model: Model) -> Queries:
+    """The training rows of a forest, each without the trees that drew it.
+
+    A row that all trees drew is predicted by all of them.
+    """
+    queries = training_queries(model)
+    lost = ~has_tree(model, queries)
+    if lost.mean() > MOST_LOST:
+        raise ValueError(
+            f"nuisance_forest: {lost.sum()} of {len(lost)} rows were drawn by all of its "
+            f"{len(model.forest.roots)} trees, so that none is left to predict them out of bag: "
+            "raise its n_estimators."
+        )
+    assert queries.in_bag is not None
+    return queries._replace(in_bag=np.where(lost[:, np.newaxis], np.uint8(0), queries.in_bag))
+
+
+def clusters_in_bag(
+    pooled: Model, model: Model, own: NDArray[np.intp], other: NDArray[np.intp]
+) -> NDArray[np.uint8]:
+    """Bits of the trees of an arm's forest that drew rows of the clusters of some other rows."""
+    cluster = find_clusters(pooled.sampling.unit_of_row[pooled.ranks])
+    unit_of_cluster = np.full(pooled.sampling.n_units + 1, NO_UNIT)  # the last: rows without one
+    unit_of_cluster[cluster[own]] = find_clusters(model.sampling.unit_of_row[model.ranks])
+    unit = unit_of_cluster[cluster[other]]
+    drawn = in_bag_bits(model.sampling, model.tree_numbers, model.seed)
+    return np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
+
+
 def arm_response(
     model: Model, grid: Grid, target: Target, n_jobs: int | None
 ) -> tuple[Response, NDArray[np.bool_]]:
     """Responses of the rows of an arm, and for which of them G is below its least value."""
-    queries = training_queries(model)
+    queries = unseen_queries(model)
     readers = [
         SurvivalAt(grid.times),
         CensoringAt(np.nextafter(grid.times, -np.inf)),
@@ -183,23 +221,24 @@ def training_propensity(
     """Probability of each arm, (n, 2) by row of the table, and what the forest averages for it.
 
     Averages over neighbours are too flat: what is left of the arm is averaged as well and added,
-    as often as this lowers the squared error out of bag, at most MOST_ROUNDS times.
+    as often as this lowers the squared error out of bag, and then once more: flat propensities
+    bias averages more than noisy ones. At most MOST_ROUNDS times.
     """
     if known is not None:
         return np.column_stack([1.0 - known, known]), None
     assert model is not None
     queries, arm = training_queries(model), model.rows.time
-    target, best, least = arm, None, np.inf
+    target, rounds = arm, []
     for _ in range(1 + MOST_ROUNDS):
         probability = estimate_propensity(model, target, queries, n_jobs)
         left = arm - probability[model.order, 1]
-        error = float(np.nanmean(left**2))
-        if error >= least:
+        rounds.append((probability, target, float(np.nanmean(left**2))))
+        if len(rounds) > 1 and rounds[-1][2] >= rounds[-2][2]:
             break
-        best, least = (probability, target), error
         target = target + left
-    assert best is not None
-    return best
+    # The last round raised the error, unless it is the last one allowed.
+    chosen = rounds[0] if len(rounds) == 2 and rounds[1][2] >= rounds[0][2] else rounds[-1]
+    return chosen[0], chosen[1]
 
 
 def estimate_propensity(

@@ -146,7 +146,7 @@ def arm_curves(model: EffectModel, queries: Queries, n_jobs: int | None) -> Floa
         averaged = read_one(model.effect, queries, Averages(scores[number]), n_jobs)
         own = curves_on_grid(arm, queries, model.grid, n_jobs)
         curves[number] = (moved + averaged + own) / 3.0
-    return make_decreasing(curves)
+    return known_curves(model, curves)
 
 
 def query_propensity(model: EffectModel, queries: Queries, n_jobs: int | None) -> Floats:
@@ -157,10 +157,16 @@ def query_propensity(model: EffectModel, queries: Queries, n_jobs: int | None) -
     return estimate_propensity(forest, target, queries, n_jobs)
 
 
-def make_decreasing(curves: Floats) -> Floats:
-    """Curves within [0, 1] that do not rise along the last axis."""
-    decreasing: Floats = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=-1)
-    return decreasing
+def known_curves(model: EffectModel, curves: Floats) -> Floats:
+    """Curves of both arms, (2, ..., n_columns), within [0, 1] and not rising.
+
+    After the last time at which an arm is known its curve stays as it is, so that no quantile is
+    found there.
+    """
+    known: Floats = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=-1)
+    for number, end in enumerate(model.grid.columns(model.ends)):
+        known[number, ..., end + 1 :] = known[number, ..., end : end + 1]
+    return known
 
 
 def quantile_columns(curves: Floats, levels: Floats) -> NDArray[np.intp]:
@@ -190,7 +196,7 @@ def densities(model: EffectModel, curves: Floats, levels: Floats) -> Floats:
     fall = curves[rows, first] - curves[rows, end]
     length = begins[end] - begins[first]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(length > 0, fall / length, np.nan)
+        return np.where((length > 0) & (fall > 0), fall / length, np.nan)
 
 
 def quantile_effect_errors(
