@@ -13,8 +13,10 @@ import pytest
 import uvicorn
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf.effects import CensoredTreatmentForest
 from cqrf.serve.app import make_app
 from cqrf.serve.data_rows import read_data_rows
+from cqrf.serve.effect_view import make_effect_view
 from cqrf.serve.model_view import make_view
 
 SETTINGS = {"n_estimators": 40, "bag_size": 2, "random_state": 0}
@@ -168,3 +170,51 @@ def to_json(row):
         "seen": row["seen"].isoformat(),
         "stay": stay,
     }
+
+
+@pytest.fixture(scope="session")
+def arms():
+    """Covariates, outcomes and arms of a table, most of whose times are censored late."""
+    frame = make_frame(n=260, seed=3)
+    arm = frame.pop("treated").map({0.0: "usual", 1.0: "new"}).to_numpy()
+    rng = np.random.default_rng(4)
+    risk = np.exp((frame["age"].fillna(50) - 50) / 9 - 0.8 * (arm == "new"))
+    latent = rng.exponential(300 / risk).round(1) + 1
+    ends = rng.uniform(50, 400, len(frame)).round(1)
+    return frame, censored(np.minimum(latent, ends), latent <= ends), arm
+
+
+@pytest.fixture(scope="session")
+def treatment_forest(arms):
+    X, y, arm = arms
+    forest = CensoredTreatmentForest(
+        n_estimators=40,
+        nuisance_forest=CensoredQuantileForest(n_estimators=80),
+        random_state=0,
+    )
+    forest.fit(X, y, arm, control="usual")
+    forest.notes_ = {"time": "days", "source": "patients.csv"}
+    return forest
+
+
+@pytest.fixture(scope="session")
+def effect_view(treatment_forest, arms):
+    """The treatment forest with its training table."""
+    X, y, _ = arms
+    labels = [f"p{i}" for i in range(len(X))]
+    data = read_data_rows(treatment_forest, X, y, labels, "patients.csv")
+    return make_effect_view(treatment_forest, "e.cqrf", data)
+
+
+@pytest.fixture(scope="session")
+def effect_client(effect_view):
+    with running(make_app(effect_view)) as address:
+        yield Client(address)
+
+
+@pytest.fixture
+def effect_rows(arms):
+    """Some rows of the table of both arms as JSON has them."""
+    X = arms[0].head(5).assign(treated=0.0)
+    rows = [to_json(row) for _, row in X.iterrows()]
+    return [{name: row[name] for name in arms[0].columns} for row in rows]

@@ -10,13 +10,17 @@ from anyio import CapacityLimiter
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from joblib import effective_n_jobs
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 import cqrf
 from cqrf._views.pages import read_asset, read_shared_asset
-from cqrf.serve import schema
+from cqrf.serve import effect_schema, schema
 from cqrf.serve.data_rows import find_row, search_rows
 from cqrf.serve.description import describe_confidence, describe_model
+from cqrf.serve.effect_openapi import write_effect_document
+from cqrf.serve.effect_view import EffectView, describe_effect_model
+from cqrf.serve.effects import EffectRequest, respond_with_effects
 from cqrf.serve.middleware import LOCAL, PlainJson, SecurityMiddleware, error_response
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.openapi import write_document
@@ -42,16 +46,23 @@ ASSETS = {
     "/docs": ("docs.html", PAGE),
     "/page.css": ("page.css", STYLE),
     "/controls.js": ("controls.js", SCRIPT),
+    "/words.js": ("words.js", SCRIPT),
     "/curves.js": ("curves.js", SCRIPT),
     "/link.js": ("link.js", SCRIPT),
     "/page.js": ("page.js", SCRIPT),
     "/docs.js": ("docs.js", SCRIPT),
 }
+EFFECT_ASSETS = {
+    **{path: asset for path, asset in ASSETS.items() if path != "/curves.js"},
+    "/": ("effects.html", PAGE),
+    "/effects.css": ("effects.css", STYLE),
+    "/effects.js": ("effects.js", SCRIPT),
+}
 SHARED_ASSETS = {"/base.css": ("base.css", STYLE), "/charts.js": ("charts.js", SCRIPT)}
 
 
 def make_app(
-    view: ModelView,
+    view: ModelView | EffectView,
     *,
     limits: Limits | None = None,
     hosts: Sequence[str] = (),
@@ -63,8 +74,8 @@ def make_app(
 
     Parameters
     ----------
-    view : ModelView
-        The model to serve.
+    view : ModelView or EffectView
+        The model to serve: a forest, or a treatment forest.
     limits : Limits, optional
         Limits of one request.
     hosts : sequence of str
@@ -87,11 +98,23 @@ def make_app(
         responses={400: _error("The host is not allowed, or the body cannot be read.")},
     )
     _add_handlers(app)
-    _add_assets(app)
-    _add_predictions(app, view, limits, WorkerThreads(effective_n_jobs(n_jobs)), strict=strict)
-    _add_description(app, view, limits)
-    _add_rows(app, view, strict=strict)
-    document = write_document(app, view, limits, strict=strict)
+    threads = WorkerThreads(effective_n_jobs(n_jobs))
+    # Routes are compared with a request in this order: those that compute come first.
+    if isinstance(view, EffectView):
+        _add_effects(app, view, limits, threads, strict=strict)
+        _refuse_predictions(app)
+        _add_description(
+            app, describe_effect_model(view, limits), effect_schema.EffectModelDescription
+        )
+        _add_rows(app, view, strict=strict)
+        _add_assets(app, EFFECT_ASSETS)
+        document = write_effect_document(app, view, limits, strict=strict)
+    else:
+        _add_predictions(app, view, limits, threads, strict=strict)
+        _add_description(app, describe_model(view, limits), schema.ModelDescription)
+        _add_rows(app, view, strict=strict)
+        _add_assets(app, ASSETS)
+        document = write_document(app, view, limits, strict=strict)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> PlainJson:
@@ -122,12 +145,7 @@ class WorkerThreads:
 def _add_predictions(
     app: FastAPI, view: ModelView, limits: Limits, threads: WorkerThreads, *, strict: bool
 ) -> None:
-    errors: Responses = {
-        413: _error("The body is too large."),
-        415: _error("The content type is not JSON."),
-        422: _error("A field, a row or a column is wrong; the message names it."),
-        BUSY: _error("Too many requests at once."),
-    }
+    errors = _list_errors()
 
     @app.post("/predict", response_model=schema.PredictResponse, responses=errors, tags=["forest"])
     async def predict(body: schema.PredictRequest) -> PlainJson:
@@ -165,24 +183,64 @@ def _add_predictions(
         return await threads.run(respond)
 
 
-def _check_size(n_rows: int, request: PredictionRequest, limits: Limits) -> None:
+def _add_effects(
+    app: FastAPI, view: EffectView, limits: Limits, threads: WorkerThreads, *, strict: bool
+) -> None:
+    answer, default = effect_schema.EffectsResponse, float(view.model.follow_up)
+
+    @app.post("/effects", response_model=answer, responses=_list_errors(), tags=["forest"])
+    async def effects(body: effect_schema.EffectsRequest) -> PlainJson:
+        """Time gained, differences of survival and of quantiles, and curves of both arms."""
+        horizons = [default] if body.horizons is None else body.horizons
+        n_times = len(view.times) if body.curves else 0
+        request = EffectRequest(horizons, body.times, body.quantiles, body.confidence, n_times)
+        _check_size(len(body.rows), request, limits)
+
+        def respond() -> PlainJson:
+            read = read_rows(body.rows, view.columns, strict=strict)
+            return PlainJson(respond_with_effects(view, read, request))
+
+        return await threads.run(respond)
+
+
+def _refuse_predictions(app: FastAPI) -> None:
+    async def refuse() -> Response:
+        message = "this server has a treatment forest: send rows to POST /effects."
+        raise RequestError(Problem(message), status=404)
+
+    for path in ("/predict", "/subjects"):
+        app.add_api_route(path, refuse, methods=["GET", "POST"], include_in_schema=False)
+
+
+def _list_errors() -> Responses:
+    """Errors of routes that read rows."""
+    return {
+        413: _error("The body is too large."),
+        415: _error("The content type is not JSON."),
+        422: _error("A field, a row or a column is wrong; the message names it."),
+        BUSY: _error("Too many requests at once."),
+    }
+
+
+def _check_size(n_rows: int, request: PredictionRequest | EffectRequest, limits: Limits) -> None:
     if n_rows > limits.rows:
         message = f"rows: {n_rows:,} rows are more than {limits.rows:,}: send them in parts."
         raise RequestError(Problem(message, "rows"))
     if n_rows * request.n_values > limits.values:
+        advice = "send fewer rows, quantiles, times or horizons"
+        if isinstance(request, EffectRequest) and request.n_curve_times:
+            advice += ', or "curves": false'
         raise RequestError(
             Problem(
                 f"rows: {n_rows:,} rows with {request.n_values:,} values each are more than "
-                f"{limits.values:,} values: send fewer rows, quantiles, times or horizons.",
+                f"{limits.values:,} values: {advice}.",
                 "rows",
             )
         )
 
 
-def _add_description(app: FastAPI, view: ModelView, limits: Limits) -> None:
-    description = describe_model(view, limits)
-
-    @app.get("/model", response_model=schema.ModelDescription, tags=["forest"])
+def _add_description(app: FastAPI, description: dict[str, Any], kind: type[BaseModel]) -> None:
+    @app.get("/model", response_model=kind, tags=["forest"])
     async def model() -> PlainJson:
         """Columns, ranges, categories, version, and how it was fitted."""
         return PlainJson(description)
@@ -193,7 +251,7 @@ def _add_description(app: FastAPI, view: ModelView, limits: Limits) -> None:
         return PlainJson({"status": "ok", "version": cqrf.__version__})
 
 
-def _add_rows(app: FastAPI, view: ModelView, *, strict: bool) -> None:
+def _add_rows(app: FastAPI, view: ModelView | EffectView, *, strict: bool) -> None:
     no_row: Responses = {404: _error("There is no such row, or the server has no table.")}
     wrong_row = "Row numbers are whole numbers. With --strict: a level that training did not have."
 
@@ -219,8 +277,8 @@ def _add_rows(app: FastAPI, view: ModelView, *, strict: bool) -> None:
         return PlainJson(find_row(view.data, row, view.columns, strict=strict))
 
 
-def _add_assets(app: FastAPI) -> None:
-    for path, (name, kind) in ASSETS.items():
+def _add_assets(app: FastAPI, assets: dict[str, tuple[str, str]]) -> None:
+    for path, (name, kind) in assets.items():
         text = read_asset("cqrf.serve", name)
         app.add_api_route(path, _serve_text(text, kind), include_in_schema=False)
     for path, (name, kind) in SHARED_ASSETS.items():

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from cqrf._input.features import feature_names, read_features
 from cqrf._input.frames import as_frame, columns_of
 from cqrf._input.target import Target, read_target
+from cqrf._model.fitted import Model
 from cqrf._model.queries import encode_all
 from cqrf._views.training_table import is_training_table
+from cqrf.effects import CensoredTreatmentForest
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.serve.values import (
     Column,
@@ -27,6 +29,7 @@ from cqrf.serve.values import (
 )
 
 MAX_FOUND = 50
+AnyForest = CensoredQuantileForest | CensoredTreatmentForest
 
 
 class UnseenLevel(NamedTuple):
@@ -64,8 +67,15 @@ class DataRows:
     unseen: dict[int, list[UnseenLevel]] = field(default_factory=dict)
 
 
+def rows_model(forest: AnyForest) -> Model:
+    """The model that has all training rows of a forest."""
+    if isinstance(forest, CensoredTreatmentForest):
+        return forest.model_.effect
+    return forest.model_
+
+
 def read_data_rows(
-    forest: CensoredQuantileForest,
+    forest: AnyForest,
     X: Any,
     y: Any,
     labels: Sequence[str],
@@ -73,7 +83,7 @@ def read_data_rows(
     id_column: str | None = None,
 ) -> DataRows:
     """Rows of a table; y is None if times and events are not known."""
-    model = forest.model_
+    model = rows_model(forest)
     matrix, _ = read_features(forest, X, model.columns)
     training = None
     if y is not None:
@@ -85,12 +95,12 @@ def read_data_rows(
     )
 
 
-def find_unseen_levels(forest: CensoredQuantileForest, X: Any) -> dict[int, list[UnseenLevel]]:
+def find_unseen_levels(forest: AnyForest, X: Any) -> dict[int, list[UnseenLevel]]:
     """Levels that training did not have, by the rows of X that have them."""
     frame, unseen = as_frame(X), dict[int, list[UnseenLevel]]()
     if frame is None:
         return unseen
-    columns = forest.model_.columns
+    columns = rows_model(forest).columns
     known = zip(feature_names(forest), columns.kinds, columns.levels, strict=True)
     for read, (name, kind, levels) in zip(columns_of(frame), known, strict=True):
         if levels is None:

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf.serve.columns import ColumnSummary
+from cqrf.serve.effect_view import EffectView
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.schema import Limits
 from cqrf.serve.values import MAX_DAYS, MAX_NUMBER
@@ -61,7 +62,7 @@ def write_document(
     return document
 
 
-def row_schema(view: ModelView, description: str, strict: bool) -> dict[str, Any]:
+def row_schema(view: ModelView | EffectView, description: str, strict: bool) -> dict[str, Any]:
     """Schema of a row."""
     return {
         "type": "object",

@@ -4,12 +4,6 @@ const WORDS = { 0.1: "for one in ten", 0.25: "for a quarter", 0.5: "for half", 0
 const EVENT = "the event";  // if the model has no name for it
 const NEGLIGIBLE = 0.002;  // share of unidentified levels that is not mentioned
 
-function formatTime({ value, bound, reason }) {
-  if (value !== null) return formatNumber(value);
-  if (bound === null) return "unknown";
-  return `${reason === "before_bound" ? "before" : "after"} ${formatNumber(bound)}`;
-}
-
 function atLevel(subject, level) {
   return subject.quantiles.find((quantile) => quantile.level === level);
 }
@@ -26,6 +20,22 @@ function isUnknown(subject) {
 /* Whether a quantile is known, and is not written as the bound of the other. */
 function isBeforeEnd(quantile, other) {
   return quantile.value !== null && (other.value !== null || formatNumber(quantile.value) !== formatNumber(other.bound));
+}
+
+/* What the page asks the server, and what it says about the answer. */
+function makeQuestion(rows, given) {
+  return ["subjects", { subjects: rows, given }];
+}
+
+function describeAnswer({ answer, model }) {
+  return answer.subjects.map((subject) => describeSubject(subject, model, answer.given));
+}
+
+function describeModel(model) {
+  const censored = formatPercent(1 - model.events / model.rows);
+  return `${model.name}: ${model.trees} trees grown from ${model.rows.toLocaleString("en-US")} rows` +
+    (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored} of them censored. Move a covariate to see how the prediction changes: this compares ` +
+    "subjects who differ in it, and does not predict what happens if someone changes it.";
 }
 
 /* The prediction in a sentence. */
@@ -62,30 +72,10 @@ function describeRemaining(subject, model, given) {
   return `${start} ${first ? `${first}, ${known}` : known} of subjects like this; ${hidden}.`;
 }
 
-function capitalise(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-/* The unit of times behind a number, and in the title of an axis. */
-function unitOf(model) {
-  return model.time_unit ? `\u00a0${model.time_unit}` : "";
-}
-
-function nameTimes({ notes, time_unit: unit }) {
-  const name = notes.time || "time";
-  if (!unit) return name;
-  const stem = (text) => text.toLowerCase().replace(/s$/, "");
-  return `${stem(name) === stem(unit) ? "time" : name} (${unit})`;
-}
-
 /* The title of the axis of time: the time that remains, if some was survived. */
 function nameAxis(model, given) {
   if (given === null) return nameTimes(model);
   return `remaining time${model.time_unit ? ` (${model.time_unit})` : ""} after ${formatNumber(given)}${unitOf(model)} survived`;
-}
-
-function nameSurvival(model) {
-  return model.event_name ? `probability without ${model.event_name}` : "survival probability";
 }
 
 /* Points of the known part of a curve, [time, value, place in the grid]: up to its end. */
@@ -95,15 +85,6 @@ function knownPart(subject, times, fromLeft) {
   if (points.length === times.length || isUnknown(subject)) return points;
   if (fromLeft) return [[bound, 1 - from_level, null], ...points];
   return [...points, [bound, 1 - to_level, null]];
-}
-
-/* Corners of a step curve through points: each value holds until the next time. */
-function toSteps(points) {
-  return points.flatMap(([time, value], i) => (i ? [[time, points[i - 1][1]], [time, value]] : [[time, value]]));
-}
-
-function joinPoints(at, points) {
-  return points.map(([time, value]) => `${at.x(time).toFixed(1)} ${at.y(value).toFixed(1)}`).join("L");
 }
 
 function drawCurves(host, { answer, model }) {
@@ -202,7 +183,7 @@ function drawDots(at, subject, k, both) {
 }
 
 /* Table of quantiles, and notes on what is not identifiable. */
-function fillQuantiles({ answer, model }) {
+function fillNumbers({ answer, model }) {
   const { subjects } = answer;
   const both = subjects.length > 1;
   const head = element("tr");
@@ -245,10 +226,6 @@ function describeDifference(first, second) {
   const isLater = difference > 0 || (difference === 0 && isAbove);
   if (difference === 0) return isLater ? "later" : "earlier";
   return `${isAbove === isLater ? "more" : "less"} than ${formatNumber(Math.abs(difference))} ${isLater ? "later" : "earlier"}`;
-}
-
-function formatDifference(value) {
-  return value > 0 ? `+${formatNumber(value)}` : formatNumber(value);
 }
 
 function describeLimit(subject, who, model, given) {

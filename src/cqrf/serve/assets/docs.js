@@ -95,7 +95,9 @@ function element(name, attributes = {}, text = null) {
   }
   const used = element("section");
   used.append(element("h2", {}, "Schemas"));
-  for (const part of ["Row", "RowPrediction", "Quantile", "Time", "Interval", "SurvivalProbability", "Estimable", "Column", "ErrorResponse", "ProblemDetail"]) {
+  for (const part of ["Row", "RowPrediction", "Quantile", "Time", "Interval", "SurvivalProbability", "Estimable",
+    "RowEffects", "TimeGained", "SurvivalDifference", "QuantileDifference", "ArmCurves", "Arm", "Column", "ErrorResponse", "ProblemDetail"]) {
+    if (!(part in schemas)) continue;
     used.append(showBody("Schema", { $ref: `#/components/schemas/${part}` }));
   }
   main.append(used);

@@ -32,8 +32,7 @@
     do {
       isStale = false;
       try {
-        const answer = await fetchJson("subjects", { subjects: state.subjects.map(({ values }) => byName(values)), given: state.given });
-        showAnswer(answer);
+        showAnswer(await fetchJson(...makeQuestion(state.subjects.map(({ values }) => byName(values)), state.given, model)));
         if (byId("message").dataset.of === "answer") showMessage("");
       } catch (error) {
         byId("message").dataset.of = "answer";
@@ -47,9 +46,9 @@
     show(state.subjects);
     const both = state.subjects.length > 1;
     document.body.classList.toggle("both", both);
-    byId("compare").textContent = both ? "Remove the second subject" : "Compare with a second subject";
+    if (byId("compare")) byId("compare").textContent = both ? "Remove the second subject" : "Compare with a second subject";
     starts.forEach((start, side) => start(state.subjects[side]));
-    if (document.activeElement !== byId("given")) showGiven();
+    if (byId("given") && document.activeElement !== byId("given")) showGiven();
     if (isMoved) history.replaceState(null, "", writeLink(state, model.fingerprint));
     byId("copied").textContent = "";
     request();
@@ -57,8 +56,7 @@
 
   function showAnswer(answer) {
     latest = { answer, model };
-    const both = answer.subjects.length > 1;
-    const sentences = answer.subjects.map((subject) => describeSubject(subject, model, answer.given));
+    const sentences = describeAnswer(latest), both = sentences.length > 1;
     byId("sentences").replaceChildren(...sentences.map((text, k) => {
       const line = element("p", { class: `sentence side${NAMES[k]}` });
       if (both) line.append(element("span", { class: "badge" }, NAMES[k]));
@@ -70,8 +68,8 @@
       byId("live").textContent = sentences.map((text, k) => (both ? `Subject ${NAMES[k]}: ${text}` : text)).join(" ");
     }, 500);
     draw(byId("curves"), (host) => drawCurves(host, latest));
-    fillQuantiles(latest);
-    fillNeighbours(answer);
+    fillNumbers(latest);
+    if (byId("neighbours")) fillNeighbours(answer);
     document.body.dataset.ready = String(Number(document.body.dataset.ready || 0) + 1);
   }
 
@@ -238,11 +236,8 @@
   }
 
   function describe() {
-    document.title = `What if? · ${model.name}`;
-    const censored = formatPercent(1 - model.events / model.rows);
-    byId("about").textContent = `${model.name}: ${model.trees} trees grown from ${model.rows.toLocaleString("en-US")} rows` +
-      (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored} of them censored. Move a covariate to see how the prediction changes: this compares ` +
-      "subjects who differ in it, and does not predict what happens if someone changes it.";
+    document.title = `${document.querySelector("h1").textContent} · ${model.name}`;
+    byId("about").textContent = describeModel(model);
     const settings = { Version: `cqrf ${model.version}`, Times: `${formatNumber(model.first_time)} to ${formatNumber(model.last_time)}`, ...model.notes,
       ...model.settings };
     for (const [name, value] of Object.entries(settings)) {
@@ -257,6 +252,7 @@
     byId("message").dataset.of = "link";
     showMessage(isFine ? "" : `${read} Typical values are shown instead.`);
     state = isFine ? read : start;
+    if (!byId("compare")) state.subjects.splice(1);
     await Promise.all(state.subjects.map(async (subject) => {
       if (subject.row === null || !model.data) return;
       try {
@@ -270,7 +266,7 @@
     update(isFine && location.hash.length > 1);
   }
 
-  byId("compare").addEventListener("click", () => {
+  byId("compare")?.addEventListener("click", () => {
     const [first, second] = state.subjects;
     state.subjects = second ? [first] : [first, { ...first, values: first.values.slice() }];
     update();
@@ -300,6 +296,6 @@
     update();
   });
   starts = makeStarts();
-  makeGiven();
+  if (byId("given")) makeGiven();
   await restore();
 })();

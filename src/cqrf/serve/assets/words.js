@@ -1,0 +1,40 @@
+/* Words for times and the event, and steps of curves, for every page. */
+
+function formatTime({ value, bound, reason }) {
+  if (value !== null) return formatNumber(value);
+  if (bound === null) return "unknown";
+  return `${reason === "before_bound" ? "before" : "after"} ${formatNumber(bound)}`;
+}
+
+function capitalise(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/* The unit of times behind a number, and in the title of an axis. */
+function unitOf(model) {
+  return model.time_unit ? `\u00a0${model.time_unit}` : "";
+}
+
+function nameTimes({ notes, time_unit: unit }) {
+  const name = notes.time || "time";
+  if (!unit) return name;
+  const stem = (text) => text.toLowerCase().replace(/s$/, "");
+  return `${stem(name) === stem(unit) ? "time" : name} (${unit})`;
+}
+
+function nameSurvival(model) {
+  return model.event_name ? `probability without ${model.event_name}` : "survival probability";
+}
+
+/* Corners of a step curve through points: each value holds until the next time. */
+function toSteps(points) {
+  return points.flatMap(([time, value], i) => (i ? [[time, points[i - 1][1]], [time, value]] : [[time, value]]));
+}
+
+function joinPoints(at, points) {
+  return points.map(([time, value]) => `${at.x(time).toFixed(1)} ${at.y(value).toFixed(1)}`).join("L");
+}
+
+function formatDifference(value) {
+  return value > 0 ? `+${formatNumber(value)}` : formatNumber(value);
+}

@@ -1,0 +1,44 @@
+"""The OpenAPI document of a treatment forest, with its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from cqrf.serve.effect_view import EffectView
+from cqrf.serve.openapi import row_schema
+from cqrf.serve.schema import Limits
+
+DESCRIPTION = """Effects of a treatment on censored times, for rows of covariates.
+
+Every effect is the treatment's value less the control's. No response holds NaN or infinity: an
+effect that is not known is null, with the reason. Every error response has the form
+`{"error": "...", "problems": [{"message": "...", "field": "...", "row": 0, "column": "..."}]}`.
+"""
+
+
+def write_effect_document(
+    app: FastAPI, view: EffectView, limits: Limits, *, strict: bool
+) -> dict[str, Any]:
+    """The OpenAPI document of the app."""
+    document = get_openapi(
+        title="cqrf",
+        version=app.version,
+        description=DESCRIPTION,
+        routes=app.routes,
+        summary=view.name,
+    )
+    schemas = document["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas["Row"] = row_schema(view, "A value for each column; null where it is missing.", strict)
+    row = {"$ref": "#/components/schemas/Row"}
+    schemas["EffectsRequest"]["properties"]["rows"] |= {"items": row, "maxItems": limits.rows}
+    schemas["EffectsRequest"]["example"] = {
+        "rows": [{summary.column.name: summary.typical for summary in view.summaries}],
+        "times": view.shown_times,
+        "curves": False,
+    }
+    return document
