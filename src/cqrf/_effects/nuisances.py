@@ -37,7 +37,7 @@ from cqrf._model.settings import Settings
 LEAST_PROPENSITY = 0.02
 MOST_ROUNDS = 3
 # Most rows, as a share, that all trees of a forest may have drawn.
-MOST_LOST = 0.25
+MOST_LOST = 0.5
 
 
 class Forests(NamedTuple):
