@@ -182,3 +182,21 @@ def test_without_the_extra_it_is_named(folder, gone):
     )
     assert done.returncode == 2
     assert done.stderr.strip() == f"cqrf: this needs {gone}: pip install 'cqrf[serve]'"
+
+
+def test_a_treatment_forest_is_served(treatment_forest, arms, tmp_path):
+    X, y, _ = arms
+    treatment_forest.save(tmp_path / "e.cqrf", notes={"time": "days", "event": "status"})
+    table = X.assign(days=y["time"], status=y["event"].astype(int))
+    table.to_parquet(tmp_path / "data.parquet")
+    serving = Serving("e.cqrf", "--data", "data.parquet", cwd=tmp_path)
+    try:
+        model = serving.get("model")
+        assert [arm["name"] for arm in model["arms"]] == ["usual", "new"]
+        assert model["data"]["training"]
+        assert serving.get("rows/3")["event"] == bool(y["event"][2])
+    finally:
+        code, _, err = serving.stop()
+    assert code == 0
+    assert f"{len(X)} rows, to start from\n" in err
+    assert "Traceback" not in err

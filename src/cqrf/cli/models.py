@@ -1,11 +1,11 @@
-"""Model files of both kinds: forests, and conformal forests."""
+"""Model files of every kind: forests, conformal forests, and treatment forests."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from cqrf import CensoredQuantileForest
-from cqrf._model.file_bytes import CONFORMAL_FILE
+from cqrf._model.file_bytes import CONFORMAL_FILE, TREATMENT_FILE, FileKind
 from cqrf.conformal import ConformalForest
 
 
@@ -17,10 +17,8 @@ class LoadedModel(NamedTuple):
 
 
 def load_model(path: str, n_jobs: int) -> LoadedModel:
-    """Read a model file of either kind."""
-    with open(path, "rb") as file:
-        is_conformal = file.read(len(CONFORMAL_FILE.mark)) == CONFORMAL_FILE.mark
-    if not is_conformal:
+    """Read the file of a forest or of a conformal forest."""
+    if not has_mark(path, CONFORMAL_FILE):
         return LoadedModel(CensoredQuantileForest.load(path).set_params(n_jobs=n_jobs))
     conformal = ConformalForest.load(path)
     for forest in (conformal.forest_, conformal.censoring_forest_):
@@ -28,3 +26,14 @@ def load_model(path: str, n_jobs: int) -> LoadedModel:
             forest.set_params(n_jobs=n_jobs)
     conformal.forest_.notes_ = conformal.notes_
     return LoadedModel(conformal.forest_, conformal)
+
+
+def is_treatment_file(path: str) -> bool:
+    """Whether a model file holds a treatment forest."""
+    return has_mark(path, TREATMENT_FILE)
+
+
+def has_mark(path: str, kind: FileKind) -> bool:
+    """Whether a file starts as files of a kind do."""
+    with open(path, "rb") as file:
+        return file.read(len(kind.mark)) == kind.mark

@@ -14,12 +14,16 @@ import uvicorn
 from cqrf import CensoredQuantileForest
 from cqrf._input.features import feature_names
 from cqrf.cli.console import count, print_message
+from cqrf.cli.models import is_treatment_file
 from cqrf.cli.notation import Notation
 from cqrf.cli.roles import GivenRoles, Roles, read_ids
 from cqrf.cli.tables import as_known, name_labels, name_source, read_whole
 from cqrf.cli.target_columns import Rows, read_target_columns, take_valid
+from cqrf.effects import CensoredTreatmentForest
 from cqrf.serve.app import make_app
-from cqrf.serve.data_rows import DataRows, read_data_rows
+from cqrf.serve.data_rows import AnyForest, DataRows, read_data_rows, rows_model
+from cqrf.serve.effect_view import EffectView, make_effect_view
+from cqrf.serve.effects import EffectRequest, estimate
 from cqrf.serve.model_view import ModelView, make_view
 from cqrf.serve.predictions import describe_subjects
 from cqrf.serve.schema import Limits
@@ -58,9 +62,7 @@ class ServeTask(NamedTuple):
 
 def serve_file(task: ServeTask) -> None:
     """Serve until stopped."""
-    forest = CensoredQuantileForest.load(task.model)
-    data = None if task.path is None else load_rows(forest, task)
-    view = make_view(forest, Path(task.model).name, data)
+    view = load_view(task)
     is_public = task.host not in LOOPBACK
     with bind_socket(task.host, task.port) as listener:
         compile_kernels(view)
@@ -87,10 +89,21 @@ def serve_file(task: ServeTask) -> None:
         run(app, listener)
 
 
-def load_rows(forest: CensoredQuantileForest, task: ServeTask) -> DataRows:
+def load_view(task: ServeTask) -> ModelView | EffectView:
+    """The model of the file, with the rows of the table."""
+    name = Path(task.model).name
+    if is_treatment_file(task.model):
+        treatment = CensoredTreatmentForest.load(task.model)
+        rows = None if task.path is None else load_rows(treatment, task)
+        return make_effect_view(treatment, name, rows)
+    forest = CensoredQuantileForest.load(task.model)
+    return make_view(forest, name, None if task.path is None else load_rows(forest, task))
+
+
+def load_rows(forest: AnyForest, task: ServeTask) -> DataRows:
     """The rows of a file, and whether they are the training rows."""
     path = str(task.path)
-    names, columns = feature_names(forest), forest.model_.columns
+    names, columns = feature_names(forest), rows_model(forest).columns
     notation = Notation.from_notes(forest.notes_, task.given.encoding)
     table = read_whole(path, (*name_labels(names, columns), task.id_column), notation).table
     X = as_known(table, names, columns, path, notation)
@@ -100,16 +113,21 @@ def load_rows(forest: CensoredQuantileForest, task: ServeTask) -> DataRows:
         labels = [row if label is None else label for row, label in zip(labels, ids, strict=True)]
     y = read_outcomes(forest, Rows(table, path, notation), task.given)
     rows = read_data_rows(forest, X, y, labels, name_source(path), task.id_column)
-    use = (
-        "the training table, so the neighbours of a subject are shown"
-        if rows.training is not None
-        else "to start from; not the training table, so neighbours are not shown"
-    )
+    use = describe_use(forest, rows)
     print_message(f"Rows    {path}: {count(table.num_rows, 'row')}, {use}")
     return rows
 
 
-def read_outcomes(forest: CensoredQuantileForest, rows: Rows, given: GivenRoles) -> Any:
+def describe_use(forest: AnyForest, rows: DataRows) -> str:
+    """What the page does with the rows."""
+    if isinstance(forest, CensoredTreatmentForest):
+        return "to start from"
+    if rows.training is not None:
+        return "the training table, so the neighbours of a subject are shown"
+    return "to start from; not the training table, so neighbours are not shown"
+
+
+def read_outcomes(forest: AnyForest, rows: Rows, given: GivenRoles) -> Any:
     """Times and events of the rows; None if the file does not have them all."""
     if not (given.time or forest.notes_.get("time")):
         return None
@@ -157,10 +175,14 @@ def format_address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def compile_kernels(view: ModelView) -> None:
+def compile_kernels(view: ModelView | EffectView) -> None:
     """Predict once, so that every kernel is compiled before the first request."""
     typical = np.array([[summary.typical_number for summary in view.summaries]])
-    describe_subjects(view, typical)
+    if isinstance(view, EffectView):
+        horizons = [float(view.model.follow_up)]
+        estimate(view, typical, EffectRequest(horizons, view.shown_times, [0.5], 0.95, 0))
+    else:
+        describe_subjects(view, typical)
 
 
 def run(app: Any, listener: socket.socket) -> None:
