@@ -158,8 +158,9 @@ def plot_arms(
     draw_curves(ax, forest.model_.effect, LabelledCurves(curves, arm_names(forest)), scale)
     ax.axhline(0.5, color="0.85", lw=0.8, zorder=0)
     for arm in (0, 1):
-        median = forest.predict(X, 0.5, arm=arm) / scale
-        ax.plot(median, [0.5], MARKERS[arm], color=COLORS[arm], zorder=3)
+        median = forest.predict(X, 0.5, arm=arm)[0] / scale
+        if np.isfinite(median):
+            ax.plot(median, 0.5, MARKERS[arm], color=COLORS[arm], zorder=3)
     ax.set(xlabel=time_label(forest, scale), ylabel=survival_label(forest))
     return ax
 
