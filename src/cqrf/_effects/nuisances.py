@@ -227,7 +227,7 @@ def training_propensity(
     if known is not None:
         return np.column_stack([1.0 - known, known]), None
     assert model is not None
-    queries, arm = training_queries(model), model.rows.time
+    queries, arm = unseen_queries(model), model.rows.time
     target, rounds = arm, []
     for _ in range(1 + MOST_ROUNDS):
         probability = estimate_propensity(model, target, queries, n_jobs)
