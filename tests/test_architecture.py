@@ -35,6 +35,7 @@ MANY_ARGUMENTS = {
     "cli.fit_commands.fit": "Typer: every option is an argument",
     "cli.fit_commands.tune": "Typer: every option is an argument",
     "cli.fit_commands.conformal": "Typer: every option is an argument",
+    "cli.fit_commands.effects": "Typer: every option is an argument",
     "cli.model_commands.predict": "Typer: every option is an argument",
     "cli.model_commands.report": "Typer: every option is an argument",
     "cli.model_commands.serve": "Typer: every option is an argument",

@@ -11,8 +11,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from cqrf import CensoredQuantileForest, ModelFileError, censored
-from cqrf._effects.file import FORESTS, SECTIONS
+from cqrf._effects.file import FORESTS
 from cqrf._model.file_bytes import FOREST_FILE, PREAMBLE, TREATMENT_FILE
+from cqrf._model.file_checks import TREATMENT_SECTIONS
 from cqrf.conformal import ConformalForest
 from cqrf.effects import CensoredTreatmentForest
 
@@ -249,7 +250,7 @@ def replace_section(data, name, content):
 
 
 def forge(data, name, change):
-    array = np.frombuffer(take_apart(data)[1][name], SECTIONS[name])
+    array = np.frombuffer(take_apart(data)[1][name], TREATMENT_SECTIONS[name])
     changed = np.ascontiguousarray(change(array), array.dtype)
     return replace_section(data, name, changed.tobytes())
 
@@ -453,7 +454,7 @@ def seal(data, kind):
 @pytest.mark.parametrize("name", [*FORESTS, "arm"])
 def test_damage_behind_right_checksums_is_refused_or_harmless(name, good, tmp_path):
     """A damaged section either is refused with the one error, or gives answers."""
-    rng = np.random.default_rng(list(SECTIONS).index(name))
+    rng = np.random.default_rng(list(TREATMENT_SECTIONS).index(name))
     frame, errors = make_table()[0], []
     for _ in range(FILES // 10):
         section = damage(take_apart(good)[1][name], rng)

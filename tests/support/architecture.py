@@ -67,9 +67,9 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_views": "curves effects numbers pages training_table",
     },
     {
-        "cli": "app cells conformal console evaluate fit fit_commands info model_commands models "
-        "notation options outputs predict report reproduce roles serve tables target_columns "
-        "text_files warm writers",
+        "cli": "app cells conformal console effect_words effects evaluate fit fit_commands info "
+        "model_commands models notation options outputs predict report reproduce roles serve "
+        "subgroups tables target_columns text_files warm writers",
         "report": "calibration content data evaluation features page predictions rows words",
         "serve": "app columns data_rows description effect_openapi effect_schema effect_view effects "
         "middleware model_view openapi predictions schema values",

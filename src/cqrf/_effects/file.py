@@ -8,7 +8,6 @@ is used, also that the forests belong to one table.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,22 +24,19 @@ from cqrf._model.file import Saved, naming, pack_model, unpack_model
 from cqrf._model.file_bytes import TREATMENT_FILE, pack, read_bytes, write_bytes
 from cqrf._model.file_checks import (
     TREATMENT_FOREST,
+    TREATMENT_SECTIONS,
     ModelFileError,
+    are_arms,
     are_notes,
     are_settings,
     cut,
     invalid,
+    is_plain,
 )
 from cqrf._model.fitted import Model
 from cqrf._model.queries import training_codes
 
 FORESTS = ("pooled", "arm_0", "arm_1", "propensity", "effect")
-# Sections in their order, and their types.
-SECTIONS = {
-    **dict.fromkeys(FORESTS, "u1"),  # propensity may be empty
-    "arm": "u1",  # by row of the table
-    "known_propensity": "<f8",  # of arm 1, by row; empty if there is a forest of propensities
-}
 
 
 class SavedEffects(NamedTuple):
@@ -88,7 +84,8 @@ def write_treatment_file(path: str | os.PathLike[str], saved: SavedEffects) -> N
         "known_propensity": [] if known is None else known,
     }
     sections = {
-        name: np.ascontiguousarray(arrays[name], dtype=kind) for name, kind in SECTIONS.items()
+        name: np.ascontiguousarray(arrays[name], dtype=kind)
+        for name, kind in TREATMENT_SECTIONS.items()
     }
     write_bytes(path, pack(TREATMENT_FILE, header, sections))
 
@@ -98,7 +95,7 @@ def read_treatment_file(path: str | os.PathLike[str]) -> SavedEffects:
     with naming(path):
         _, header, body = read_bytes(path, TREATMENT_FILE)
         check_header(header)
-        sections = cut(header["sections"], SECTIONS, body, TREATMENT_FOREST)
+        sections = cut(header["sections"], TREATMENT_SECTIONS, body, TREATMENT_FOREST)
         arm, known = read_arms(sections)
         saved = {name: _read_forest(name, sections) for name in FORESTS}
         check_together(saved, arm)
@@ -142,23 +139,13 @@ def check_header(header: dict[str, Any]) -> None:
     check("notes", are_notes)
     check("arms", are_arms)
     check("treated", lambda x: type(x) is int and x in (0, 1))
-    check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
-
-
-def are_arms(names: Any) -> bool:
-    """Whether these are names of two arms."""
-    return (
-        isinstance(names, list)
-        and len(names) == 2
-        and all(map(_is_plain, names))
-        and names[0] != names[1]
-    )
+    check("sections", lambda x: isinstance(x, dict) and list(x) == list(TREATMENT_SECTIONS))
 
 
 def plain_name(name: Any) -> Any:
     """The name of an arm as JSON can hold it."""
     value = name.item() if isinstance(name, np.generic) else name
-    if not _is_plain(value):
+    if not is_plain(value):
         raise ValueError(
             f"treatment has the value {name!r}, which cannot be kept in a model file: fit with "
             "texts, numbers, or True and False."
@@ -259,12 +246,6 @@ def _read_forest(name: str, sections: dict[str, NDArray[Any]]) -> Saved | None:
 def _as_bytes(model: Model | None, names: list[str] | None) -> NDArray[np.uint8]:
     parts = [] if model is None else pack_model(Saved(model, {}, names, {}))
     return np.frombuffer(b"".join(parts), np.uint8)
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | bool | int) or (
-        isinstance(value, float) and math.isfinite(value)
-    )
 
 
 def _are_settings(settings: Any) -> bool:

@@ -50,6 +50,16 @@ SECTIONS = {
     "hazards": "<f8",
     "linear_predictor": "<f8",
 }
+# Those of a treatment forest.
+TREATMENT_SECTIONS = {
+    "pooled": "u1",  # the first five are files of forests
+    "arm_0": "u1",
+    "arm_1": "u1",
+    "propensity": "u1",  # may be empty
+    "effect": "u1",
+    "arm": "u1",  # by row of the table
+    "known_propensity": "<f8",  # of arm 1, by row; empty if there is a forest of propensities
+}
 WORKING_SECTIONS = ("scored", "scores", "knots", "hazards", "linear_predictor")
 FIRST_WITH_WORKING_MODEL = 3  # format
 # MOST_SHARE of cqrf._model.share, which would be imported with Numba.
@@ -336,14 +346,30 @@ def are_notes(notes: Any) -> bool:
     )
 
 
+def are_arms(names: Any) -> bool:
+    """Whether these are names of two arms."""
+    return (
+        isinstance(names, list)
+        and len(names) == 2
+        and all(map(is_plain, names))
+        and names[0] != names[1]
+    )
+
+
+def is_plain(value: Any) -> bool:
+    """Whether this is a text, a finite number, or True or False."""
+    return isinstance(value, str | bool | int) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
+
+
 def are_settings(settings: Any) -> bool:
     """Whether these are plain values; their meaning is checked where they are used."""
     if not isinstance(settings, dict):
         return False
     return all(
         value is None
-        or isinstance(value, str | bool | int)
-        or (isinstance(value, float) and math.isfinite(value))
+        or is_plain(value)
         or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
         for value in settings.values()
     )

@@ -34,6 +34,7 @@ def main(
 app.command()(fit_commands.fit)
 app.command()(fit_commands.tune)
 app.command()(fit_commands.conformal)
+app.command()(fit_commands.effects)
 app.command()(model_commands.predict)
 app.command()(model_commands.evaluate)
 app.command()(model_commands.info)

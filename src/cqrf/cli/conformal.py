@@ -30,6 +30,7 @@ def conformal_file(task: FitTask, chosen: ConformalSettings) -> None:
     seconds = time.perf_counter() - began
     for each in (forest, model.forest_):
         each.set_params(verbose=0)
+    assert task.out is not None
     model.save(task.out, notes=list_notes(task))
     size = task.out.stat().st_size
     if task.as_json:

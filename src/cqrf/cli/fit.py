@@ -33,11 +33,11 @@ from cqrf.cli.target_columns import Rows
 
 
 class FitTask(NamedTuple):
-    """What to fit, and where to write it."""
+    """What to fit, and where to write it; None: nowhere."""
 
     path: str
     roles: Roles
-    out: Path
+    out: Path | None
     settings: dict[str, Any]
     as_json: bool = False
     notation: Notation = Notation()
@@ -86,22 +86,23 @@ def tune_file(task: FitTask, n_trials: int, quantiles: list[float] | None) -> No
 
 def read_training_table(task: FitTask) -> tuple[TrainingTable, FitTask]:
     """Read the table and print a summary of it; the task receives the notation that was found."""
-    labels = (*task.roles.categories, *task.roles.ignore, task.roles.groups)
+    roles = task.roles
+    labels = (*roles.categories, *roles.ignore, roles.groups, roles.treatment)
     read = read_whole(task.path, labels, task.notation)
     for name in task.notation.dates:
         Rows(read.table, task.path, task.notation).column(name)
     for message in read.messages:
         print_message(message)
     rows = Rows(read.table, task.path, read.notation, task.drop_invalid)
-    table = split_table(rows, task.roles)
+    table = split_table(rows, roles)
     _refuse_many_levels(table.X, task.path)
     # The notes of the command name options instead.
     warnings.simplefilter("ignore", TextColumnWarning)
     warnings.simplefilter("ignore", NegativeTimeWarning)
     _note_negative_times(table, rows)
     settings = task.settings
-    if pa.types.is_duration(rows.column(task.roles.time).type):
-        print_message(f"Note    {task.roles.time} holds durations, which are read in days")
+    if pa.types.is_duration(rows.column(roles.time).type):
+        print_message(f"Note    {roles.time} holds durations, which are read in days")
         settings = settings | {"time_unit": settings.get("time_unit") or "days"}
     if not task.as_json:
         print_summary(table, task.path)
@@ -212,6 +213,7 @@ def save_forest(
     except ValueError as error:
         print_message(f"Note    {error}")
         skill = math.nan
+    assert task.out is not None
     forest.set_params(verbose=0).save(task.out, notes=list_notes(task))
     size = task.out.stat().st_size
     if task.as_json:

@@ -1,4 +1,4 @@
-"""Commands that fit a model: fit, tune and conformal."""
+"""Commands that fit a model: fit, tune, conformal and effects."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ from cqrf.cli.options import (
     CalibrationShare,
     Category,
     CensoringTime,
+    Control,
     Coverage,
     Cutoff,
     Data,
     Dates,
     Decimal,
     DropInvalid,
+    DropUntreated,
+    EffectQuantiles,
+    EffectSet,
+    EffectsModelOut,
+    EffectsOut,
+    EffectTimes,
+    EffectTrees,
     Encoding,
     Entry,
     Event,
     EventName,
     EventValue,
     Force,
+    GainHorizon,
     Groups,
     Ignore,
     Jobs,
@@ -33,9 +42,12 @@ from cqrf.cli.options import (
     Method,
     Missing,
     ModelOut,
+    Propensity,
     Seed,
     Set,
+    Subgroups,
     Time,
+    Treatment,
     Trees,
     Unit,
     Weight,
@@ -45,6 +57,7 @@ from cqrf.cli.options import (
 
 if TYPE_CHECKING:
     from cqrf.cli.fit import FitTask
+    from cqrf.cli.roles import Roles
 
 
 def fit(
@@ -180,19 +193,70 @@ def conformal(
         conformal_file(read_task(options), chosen)
 
 
+def effects(
+    data: Data,
+    time: Time,
+    treatment: Treatment,
+    control: Control = None,
+    event: Event = None,
+    event_value: EventValue = None,
+    propensity: Propensity = None,
+    horizon: GainHorizon = None,
+    times: EffectTimes = "",
+    quantiles: EffectQuantiles = "",
+    subgroups: Subgroups = "",
+    weight: Weight = None,
+    groups: Groups = None,
+    ignore: Ignore = None,
+    category: Category = None,
+    unit: Unit = None,
+    event_name: EventName = None,
+    encoding: Encoding = None,
+    na: Missing = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
+    drop_invalid: DropUntreated = False,
+    output: EffectsOut = None,
+    model: EffectsModelOut = None,
+    trees: EffectTrees = 2000,
+    seed: Seed = 0,
+    settings: EffectSet = None,
+    jobs: Jobs = -1,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two treatments: average effects, also in subgroups, and whether effects differ.
+
+    Every column without another role is a covariate, measured before treatment.
+    """
+    options = locals()
+    check_output(output, force, data)
+    check_output(model, force, data, suffixes=MODEL_SUFFIXES)
+    with exit_on_error():
+        from cqrf.cli.effects import EffectsTask, effects_file, read_propensity
+        from cqrf.cli.writers import check_format
+
+        check_format(output)
+        column, known = read_propensity(propensity)
+        fitting = read_task({**options, "out": model, "propensity": column})
+        task = EffectsTask(
+            fitting=fitting,
+            control=control,
+            propensity=known,
+            horizon=horizon,
+            times=parse_numbers("--times", times),
+            quantiles=parse_numbers("--quantiles", quantiles),
+            subgroups=subgroups,
+            output=output,
+        )
+        effects_file(task)
+
+
 def read_task(options: Mapping[str, Any]) -> FitTask:
     """What to fit, from the options that these commands share."""
     from cqrf.cli.fit import FitTask, parse_settings
     from cqrf.cli.notation import parse_notation
-    from cqrf.cli.roles import Roles
 
-    columns = ("time", "event", "event_value", "entry", "weight", "groups")
-    roles = Roles(
-        **{name: options[name] for name in columns},
-        ignore=tuple(options["ignore"] or ()),
-        categories=tuple(options["category"] or ()),
-        censoring_time=options.get("censoring_time"),
-    )
     names = {
         "n_estimators": "trees",
         "bag_size": "bag_size",
@@ -201,17 +265,30 @@ def read_task(options: Mapping[str, Any]) -> FitTask:
         "time_unit": "unit",
         "event_name": "event_name",
     }
-    settings = {setting: options[name] for setting, name in names.items()}
-    settings |= read_working_model(options["working_model"])
+    settings = {setting: options[name] for setting, name in names.items() if name in options}
+    settings |= read_working_model(options.get("working_model"))
     notation = {name: options[name] for name in ("encoding", "na", "decimal", "dates")}
     return FitTask(
         path=options["data"],
-        roles=roles,
+        roles=read_roles(options),
         out=options["out"],
         settings=settings | parse_settings(options["settings"] or []),
         as_json=options["as_json"],
         notation=parse_notation(**notation),
         drop_invalid=options["drop_invalid"],
+    )
+
+
+def read_roles(options: Mapping[str, Any]) -> Roles:
+    """Roles of columns; a command need not have all of them."""
+    from cqrf.cli.roles import Roles
+
+    columns = ("time", "event", "event_value", "entry", "weight", "groups")
+    others = ("censoring_time", "treatment", "propensity")
+    return Roles(
+        **{name: options[name] for name in (*columns, *others) if name in options},
+        ignore=tuple(options["ignore"] or ()),
+        categories=tuple(options["category"] or ()),
     )
 
 

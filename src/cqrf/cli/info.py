@@ -6,8 +6,22 @@ from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
-from cqrf._model.file_bytes import CONFORMAL_FILE, FOREST_FILE, read_bytes, unpack
-from cqrf._model.file_checks import ModelFileError, are_notes, are_settings, invalid
+from cqrf._model.file_bytes import (
+    CONFORMAL_FILE,
+    FOREST_FILE,
+    TREATMENT_FILE,
+    read_bytes,
+    unpack,
+)
+from cqrf._model.file_checks import (
+    TREATMENT_SECTIONS,
+    ModelFileError,
+    are_arms,
+    are_notes,
+    are_settings,
+    cut,
+    invalid,
+)
 from cqrf._model.file_summary import FileSummary, summarize
 from cqrf.cli.console import count, format_plain, format_size, print_json
 
@@ -39,14 +53,32 @@ DEFAULTS: dict[str, Any] = {
     "random_state": None,
     "verbose": 0,
 }
+# Those of CensoredTreatmentForest besides its forest of nuisances.
+TREATMENT_DEFAULTS: dict[str, Any] = {
+    "n_estimators": 2000,
+    "min_samples_arm": "auto",
+    "min_child_fraction": 0.05,
+    "max_features": None,
+    "max_depth": None,
+    "bag_size": 4,
+    "n_jobs": None,
+    "random_state": None,
+}
 
 
 def describe_file(path: str) -> dict[str, Any]:
-    """Rows, trees, columns and settings of a model file; of a conformal one also its coverage."""
+    """Rows, trees, columns and settings of a model file.
+
+    Of a conformal forest also its coverage, of a treatment forest also its arms.
+    """
     with open(path, "rb") as file:
-        is_conformal = file.read(len(CONFORMAL_FILE.mark)) == CONFORMAL_FILE.mark
+        start = file.read(len(FOREST_FILE.mark))
+    others = {
+        CONFORMAL_FILE.mark: _describe_conformal,
+        TREATMENT_FILE.mark: _describe_treatment,
+    }
     try:
-        held = _describe_conformal(path) if is_conformal else _describe_forest(path)
+        held = others.get(start, _describe_forest)(path)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     return {"model": path, "bytes": Path(path).stat().st_size, **held}
@@ -68,6 +100,47 @@ def _describe_conformal(path: str) -> dict[str, Any]:
         raise invalid("header", CONFORMAL_FILE.content)
     forest = describe_summary(summarize(unpack(body[:n_bytes], FOREST_FILE)))
     return {"coverage": coverage, "conformal": settings, **forest, "notes": notes}
+
+
+def _describe_treatment(path: str) -> dict[str, Any]:
+    """The effect forest of a treatment forest, and its arms."""
+    _, header, body = read_bytes(path, TREATMENT_FILE)
+    _check_header(header)
+    sections = cut(header["sections"], TREATMENT_SECTIONS, body, TREATMENT_FILE.content)
+    held = {
+        name: summarize(unpack(sections[name].data, FOREST_FILE))
+        for name in ("pooled", "arm_0", "arm_1", "effect")
+    }
+    treated = f"arm_{header['treated']}"
+    arms = sorted(("arm_0", "arm_1"), key=lambda name: name == treated)
+    pooled = describe_summary(held["pooled"])
+    return {
+        **describe_summary(held["effect"]),
+        "working_model": pooled["working_model"],
+        "nuisance_trees": pooled["trees"],
+        "arms": [
+            {"name": name, "rows": held[arm].n_rows, "events": held[arm].n_events}
+            for name, arm in zip(header["arms"], arms, strict=True)
+        ],
+        "propensity_known": len(sections["propensity"]) == 0,
+        "settings": {**TREATMENT_DEFAULTS, **header["settings"]},
+        "nuisance_settings": header["nuisance_settings"],
+        "notes": header["notes"],
+    }
+
+
+def _check_header(header: dict[str, Any]) -> None:
+    """Raise unless the header of a treatment forest has what is printed."""
+    sections, nuisance = header.get("sections"), header.get("nuisance_settings")
+    if (
+        not are_arms(header.get("arms"))
+        or header.get("treated") not in (0, 1)
+        or not are_settings(header.get("settings"))
+        or not (nuisance is None or are_settings(nuisance))
+        or not are_notes(header.get("notes"))
+        or not (isinstance(sections, dict) and list(sections) == list(TREATMENT_SECTIONS))
+    ):
+        raise invalid("header", TREATMENT_FILE.content)
 
 
 def describe_summary(held: FileSummary) -> dict[str, Any]:
@@ -110,8 +183,9 @@ def print_info(path: str, *, as_json: bool) -> None:
         print_json(info)
         return
     missing = object()
+    defaults = TREATMENT_DEFAULTS if "arms" in info else DEFAULTS
     settings = info["settings"].items()
-    changed = {name: x for name, x in settings if x != DEFAULTS.get(name, missing)}
+    changed = {name: x for name, x in settings if x != defaults.get(name, missing)}
     censored = 1 - info["events"] / info["rows"]
     leaves = info["leaves"] / info["trees"]
     lines = {"File": f"{path}, {format_size(info['bytes'])}"}
@@ -119,6 +193,8 @@ def print_info(path: str, *, as_json: bool) -> None:
         chosen = info["conformal"].items()
         given = ", ".join(f"{n}={x!r}" for n, x in chosen if n != "coverage" and x is not None)
         lines["Bounds"] = f"conformal, of coverage {info['coverage']:g}; {given}"
+    if "arms" in info:
+        lines["Effects"] = _word_arms(info)
     lines |= {
         "Fitted": f"{count(info['rows'], 'row')}, {count(info['events'], 'event')}, "
         f"{censored:.0%} censored; "
@@ -134,13 +210,25 @@ def print_info(path: str, *, as_json: bool) -> None:
     print_columns(info["columns"])
 
 
+def _word_arms(info: dict[str, Any]) -> str:
+    control, treated = (
+        f"{arm['name']} ({count(arm['rows'], 'row')}, {count(arm['events'], 'event')})"
+        for arm in info["arms"]
+    )
+    how = "known" if info["propensity_known"] else "estimated"
+    return f"of {treated} against {control}; propensity {how}"
+
+
 def _word_working_model(info: dict[str, Any]) -> str:
     working = info["working_model"]
+    curves = ""
+    if "arms" in info:
+        curves = f"curves from forests of {count(info['nuisance_trees'], 'tree')} each; "
     if working is None:
-        return "no working model: all trees are grown on times"
+        return f"{curves}no working model: all trees are grown on times"
     return (
-        f"ridge Cox as working model: {working['residual_trees']} of the trees are grown on its "
-        f"residuals; its own curve has a share of {working['root_share']:.0%}"
+        f"{curves}ridge Cox as working model: {working['residual_trees']} of the trees are grown "
+        f"on its residuals; its own curve has a share of {working['root_share']:.0%}"
     )
 
 

@@ -188,6 +188,70 @@ Cutoff = Annotated[
 CalibrationShare = Annotated[
     float, typer.Option("--calibration-share", help="Share of the rows held out to calibrate.")
 ]
+# Of effects
+Treatment = Annotated[
+    str, typer.Option("--treatment", help="Column with the treatment, of two values.")
+]
+Control = Annotated[
+    str | None,
+    typer.Option(
+        "--control",
+        help="Value of that column that is the control. Default: the smaller one, or the first in "
+        "the order of the alphabet.",
+        show_default=False,
+    ),
+]
+Propensity = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|COLUMN",
+        help="Known probability of treatment, as in a trial. Default: it is estimated.",
+        show_default=False,
+    ),
+]
+GainHorizon = Annotated[
+    float | None,
+    typer.Option(
+        "--horizon",
+        help="Time up to which the time gained counts. Default: the last one at which a tenth of "
+        "either arm is at risk.",
+        show_default=False,
+    ),
+]
+EffectTimes = Annotated[
+    str, typer.Option("--times", help="Times of differences of survival, as in 365,730.")
+]
+EffectQuantiles = Annotated[
+    str, typer.Option("--quantiles", "-q", help="Levels of differences of quantiles, as in .25,.5.")
+]
+Subgroups = Annotated[
+    str,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of subgroups, with commas between them. Default: the three that tell most "
+        "about the effect.",
+    ),
+]
+DropUntreated = Annotated[
+    bool,
+    typer.Option(
+        "--drop-invalid", help="Leave out rows without a valid time, event and treatment."
+    ),
+]
+EffectsOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Table to write, a row for each of DATA; its suffix is the format."
+    ),
+]
+EffectsModelOut = Annotated[Path | None, typer.Option("--model", help="Model file to write.")]
+EffectTrees = Annotated[int, typer.Option("--trees", min=1, help="Trees of the effect forest.")]
+EffectSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any setting of CensoredTreatmentForest; repeatable."
+    ),
+]
 
 
 def parse_numbers(option: str, text: str) -> list[float]:

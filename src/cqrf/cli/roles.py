@@ -1,4 +1,4 @@
-"""Roles of columns: time, event, entry, weight, groups and features."""
+"""Roles of columns: time, event, entry, weight, groups, treatment and features."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ class Roles(NamedTuple):
     may_lack_events: bool = False
     """Whether a table without any event is allowed: the event's value is from the model file."""
     censoring_time: str | None = None
+    treatment: str | None = None
+    propensity: str | None = None
 
     @classmethod
     def from_notes(cls, notes: dict[str, str], given: GivenRoles) -> Roles:
@@ -72,14 +74,19 @@ class Roles(NamedTuple):
 
     def as_notes(self) -> dict[str, str]:
         """Roles that a model file keeps, so that later commands need not repeat them."""
-        kept = ("time", "event", "event_value", "entry")
+        kept = ("time", "event", "event_value", "entry", "treatment")
         return {name: value for name in kept if (value := getattr(self, name))}
 
     @property
     def target(self) -> TargetRoles:
         """Roles of the target alone."""
         return TargetRoles(
-            self.time, self.event, self.event_value, self.entry, self.may_lack_events
+            self.time,
+            self.event,
+            self.event_value,
+            self.entry,
+            self.may_lack_events,
+            self.treatment,
         )
 
 
@@ -94,6 +101,11 @@ class TrainingTable(NamedTuple):
     censoring_time: NDArray[np.float64] | None = None
     numbers: NDArray[np.intp] | None = None
     """Rows of the file that these are; None: all of them."""
+    treatment: list[str] | None = None
+    """Label of each row's arm."""
+    propensity: NDArray[np.float64] | None = None
+    n_read: int = 0
+    """Rows of the file."""
 
 
 class LabelledTable(NamedTuple):
@@ -143,14 +155,16 @@ def read_ids(rows: Rows, name: str) -> list[str | None]:
 
 def split_table(rows: Rows, roles: Roles) -> TrainingTable:
     """Features, target, weights and groups of a table."""
-    named = (roles.time, roles.event, roles.entry, roles.weight, roles.groups, roles.censoring_time)
-    taken = [name for name in named if name]
+    named = (roles.time, roles.event, roles.entry, roles.weight, roles.groups)
+    others = (roles.censoring_time, roles.treatment, roles.propensity)
+    taken = [name for name in (*named, *others) if name]
     for name in (*taken, *roles.ignore, *roles.categories):
         rows.column(name)
-    others = (*taken, *roles.ignore, *NAMELESS)
-    features = [name for name in rows.table.column_names if name not in others]
+    left_out = (*taken, *roles.ignore, *NAMELESS)
+    features = [name for name in rows.table.column_names if name not in left_out]
     if not features:
         raise ValueError(f"{rows.path} has no column left for features.")
+    n_read = rows.table.num_rows
     rows, said = take_valid(rows, roles.target)
     if said:
         print_message(said)
@@ -160,7 +174,8 @@ def split_table(rows: Rows, roles: Roles) -> TrainingTable:
         if name in roles.categories or holds_labels(table.column(name)):
             X = X.set_column(at, name, as_text(table.column(name)))
     refuse_infinite(rows, X)
-    known = roles.censoring_time
+    known, arm = roles.censoring_time, roles.treatment
+    propensity = roles.propensity
     return TrainingTable(
         X=X,
         y=read_target_columns(rows, roles.target),
@@ -169,4 +184,7 @@ def split_table(rows: Rows, roles: Roles) -> TrainingTable:
         has_nameless=any(name in NAMELESS for name in table.column_names),
         censoring_time=None if known is None else read_numbers(rows, known),
         numbers=rows.numbers,
+        treatment=None if arm is None else as_text(table.column(arm)).to_pylist(),
+        propensity=None if propensity is None else read_numbers(rows, propensity),
+        n_read=n_read,
     )

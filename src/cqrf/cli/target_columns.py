@@ -35,6 +35,7 @@ class TargetRoles(NamedTuple):
     entry: str | None = None
     may_lack_events: bool = False
     """Whether a table without any event is allowed: the event's value is from the model file."""
+    treatment: str | None = None
 
 
 class Rows(NamedTuple):
@@ -129,6 +130,9 @@ def _find_invalid(rows: Rows, roles: TargetRoles) -> list[Invalid]:
         found += _unreadable(rows, roles.entry, may_be_missing=True)
         entry = _times(rows, roles.entry).to_numpy()
         found.append(Invalid(entry >= time, f"column {roles.entry!r} is not before {roles.time!r}"))
+    if roles.treatment is not None:
+        labels = as_text(rows.column(roles.treatment))
+        found.append(Invalid(_mask(labels.is_null()), _is_missing(roles.treatment)))
     return found
 
 
