@@ -54,7 +54,16 @@ def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "page",
-    ["bounds", "calibration", "how_good", "how_sure", "tuning", "unknown", "working_model"],
+    [
+        "bounds",
+        "calibration",
+        "effects",
+        "how_good",
+        "how_sure",
+        "tuning",
+        "unknown",
+        "working_model",
+    ],
 )
 def test_the_code_of_a_page_runs_and_draws_its_picture(page, tmp_path, monkeypatch):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
