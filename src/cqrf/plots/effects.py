@@ -378,8 +378,7 @@ def _predict_arms(forest: CensoredTreatmentForest, X: Any) -> StepCurves:
 def _shade_difference(ax: Axes, curves: StepCurves, scale: float) -> None:
     """Fill the area between two curves, as far as both are known, in the colour of the higher."""
     times = np.unique(np.concatenate([[0.0], curves.times, curves.end[np.isfinite(curves.end)]]))
-    times = times[times <= curves.end.min()]
-    values = curves(times)
+    values = curves(times)  # NaN, which is not filled, where a curve is not known
     for arm in (0, 1):
         higher, lower = values.max(axis=0), values[1 - arm]
         area = np.where(values[arm] > lower, higher, lower)
