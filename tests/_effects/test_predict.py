@@ -288,7 +288,7 @@ def test_the_density_is_the_fall_of_the_curve_over_time_around_a_quantile():
 
 
 def test_errors_of_quantile_effects_by_the_delta_method(case):
-    data, forest, rows = case
+    data, forest, _ = case
     model = forest.model_
     X, level = data.X[:4], 0.5
     queries = Queries(encode_all(model.effect, X))
