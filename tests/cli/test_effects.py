@@ -2,14 +2,17 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import cqrf.datasets
 import cqrf.effects
 from cqrf import censored
 from cqrf.cli.app import app
@@ -373,6 +376,11 @@ def test_what_overlap_says():
     assert describe_overlap(facts, 90) == (
         "propensity from 0.20 to 0.70; no row is below .05 or above .95"
     )
+    outside = facts | {"rows_outside": 3, "importance": {"a": 0.4, "b": 0.3, "c": 0.3}}
+    assert describe_overlap(outside, 90).endswith("over many of them, cannot be trusted")
+    outside["importance"] = {"a": 0.3, "b": 0.7}
+    assert "3 of 90 rows are below .05 or above .95. These have" in describe_overlap(outside, 90)
+    assert "depends most on b (importance 70%)" in describe_overlap(outside, 90)
     by_design = facts | {"known": True, "largest": 0.2}
     assert describe_overlap(by_design, 90).startswith("propensity 0.2 by design; ")
 
@@ -400,6 +408,17 @@ def test_a_time_beyond_the_data_is_not_known(table):
     assert line.split()[-2:] == ["not", "known"]
     assert run("--times", str(late))["average_effects"][1]["estimate"] is None
     assert pd.read_csv("out.csv")[f"survival{late}"].isna().all()
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_the_command_prints(monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    section = page[page.index("## effects\n") :]
+    command, shown = re.findall(r"```\n(.*?)```", section, re.S)[:2]
+    monkeypatch.chdir(Path(cqrf.datasets.__file__).parent)
+    _, *arguments = shlex.split(command.replace("\\\n", ""))
+    printed = call(*arguments, env={"COLUMNS": "80"}).stdout
+    assert [line.rstrip() for line in printed.splitlines()] == shown.splitlines()
 
 
 # What is refused.

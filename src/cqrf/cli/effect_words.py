@@ -11,6 +11,9 @@ from rich.table import Table
 from cqrf._runtime.arguments import exactly
 from cqrf.cli.console import count
 
+# A column is named as the reason of propensities near 0 and 1 if it has this share of importance.
+NAMED_IMPORTANCE = 0.5
+
 
 def print_results(results: dict[str, Any], unit: str | None) -> None:
     """Print what :func:`cqrf.cli.effects.describe_effects` gives."""
@@ -81,9 +84,9 @@ def describe_overlap(propensity: dict[str, Any], n_rows: int) -> str:
         "over many of them, cannot be trusted"
     )
     shares = propensity["importance"]
-    if not shares:
+    most = max(shares, key=lambda name: shares[name], default="")
+    if shares.get(most, 0.0) < NAMED_IMPORTANCE:
         return text
-    most = max(shares, key=lambda name: shares[name])
     return text + (
         f". The propensity depends most on {most} (importance {shares[most]:.0%}): leave such a "
         "column out if it was made from the treatment or measured after it"
