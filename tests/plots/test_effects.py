@@ -388,6 +388,27 @@ def test_subgroups_must_be_named(forest):
             plot_subgroups(forest, wrong)
 
 
+def test_a_subgroup_of_one_arm_is_named_in_the_error(forest, data):
+    treated = np.asarray(data.treatment) == 1
+    with pytest.raises(ValueError, match=r"subgroup 'treated': subset has \d+ rows .* nothing to"):
+        plot_subgroups(forest, {"treated": treated}, horizon=1.0)
+    with pytest.raises(ValueError, match=r"^population='some' is unknown"):
+        plot_subgroups(forest, {"treated": treated}, population="some")
+
+
+def test_a_feature_with_one_value_has_no_picture(data):
+    X = data.X[:, :3].copy()
+    X[:, 1] = 4.0
+    few = grow(X, data.y, data.treatment, propensity=0.5)
+    with pytest.raises(ValueError, match="feature=1 has the same value in all training rows"):
+        plot_effect(few, 1)
+    line = solid_line(plot_effect(few, 0, horizon=1.0))
+    middle = np.quantile(X, 0.5, axis=0, method="nearest")
+    moved = np.tile(middle, (len(line.get_xdata()), 1))
+    moved[:, 0] = line.get_xdata()
+    np.testing.assert_allclose(line.get_ydata(), few.effect(moved, horizon=1.0), rtol=1e-12)
+
+
 def test_numbers_have_two_digits_of_the_smallest_error():
     decimals = count_decimals(np.array([0.25, 0.034, np.nan, 0.0]))
     assert decimals == 3

@@ -101,7 +101,7 @@ def plot_effect(
     """
     wanted = read_single_target(forest, target)
     model, column = forest.model_.effect, find_feature(forest, feature)
-    values = decode_column(model, column)
+    values = _known_values(model, feature, column)
     codes = choose_codes(model, feature, column, values)
     row = _typical_row(model) if X is None else _read_row(forest, X)
     effects, errors = _effects_along(forest, wanted, row, column, codes)
@@ -291,6 +291,15 @@ def _read_row(forest: CensoredTreatmentForest, X: Any) -> Floats:
     if len(matrix) != 1:
         raise ValueError(f"X must have one row here; found {len(matrix)}.")
     return matrix[0].astype(np.float64)
+
+
+def _known_values(model: Model, feature: str | int, column: int) -> Floats:
+    """Values of the training rows in a column, which must not be all the same."""
+    if len(np.unique(model.rows.codes[column])) < 2:
+        raise ValueError(
+            f"feature={feature!r} has the same value in all training rows: choose another one."
+        )
+    return decode_column(model, column)
 
 
 def _typical_row(model: Model) -> Floats:

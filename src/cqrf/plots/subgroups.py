@@ -80,16 +80,25 @@ def plot_subgroups(
             "subgroups must be a mapping of names to masks of the training rows, such as "
             f'{{"women": X["sex"] == "f"}}; found {type(subgroups).__name__}.'
         )
-    found = [
-        forest.ate(subset=subset, population=population, confidence=confidence, **target)
-        for subset in (*subgroups.values(), None)
-    ]
+    asked = {"population": population, "confidence": confidence, **target}
+    of_all = forest.ate(**asked)
+    found = [_average(forest, name, rows, asked) for name, rows in subgroups.items()]
     names = [*map(show_text, subgroups), "all"]
-    averages = _Averages.of(found, names, time_divisor(wanted, scale))
+    averages = _Averages.of([*found, of_all], names, time_divisor(wanted, scale))
     ax = make_axes(ax, height=1.2 + ROW_HEIGHT * len(names))
     _draw_averages(ax, averages, f"effect ({write_level(confidence)} interval)")
     ax.set_xlabel(effect_label(forest, wanted, scale))
     return ax
+
+
+def _average(
+    forest: CensoredTreatmentForest, name: str, rows: ArrayLike, asked: dict[str, Any]
+) -> AverageEffect:
+    """Average effect of a subgroup; an error names it."""
+    try:
+        return forest.ate(subset=rows, **asked)
+    except ValueError as error:
+        raise ValueError(f"subgroup {name!r}: {error}") from error
 
 
 class _Averages(NamedTuple):
