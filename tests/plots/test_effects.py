@@ -1,7 +1,6 @@
 """Plots of effects show what the treatment forest estimates."""
 
 import warnings
-from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -11,64 +10,11 @@ import pytest
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from cqrf import BeyondFollowUpWarning, CensoredQuantileForest, censored
+from cqrf import BeyondFollowUpWarning
 from cqrf.datasets import make_treatment
-from cqrf.effects import CensoredTreatmentForest
 from cqrf.plots import plot_arms, plot_effect, plot_overlap, plot_subgroups, plot_toc
-from cqrf.plots.effect_labels import count_decimals, write_interval, write_number
 from cqrf.plots.style import COLORS
-
-HOSTILE = "$x_1$ <b>"
-MINUS = "\N{MINUS SIGN}"
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def grow(X, y, treatment, **given):
-    few = CensoredQuantileForest(n_estimators=40)
-    forest = CensoredTreatmentForest(n_estimators=80, nuisance_forest=few, random_state=0)
-    return forest.fit(X, y, treatment=treatment, **given)
-
-
-@pytest.fixture(scope="module")
-def data():
-    found = make_treatment("spread", n=300, random_state=0)
-    return replace(found, X=np.round(found.X, 2))
-
-
-@pytest.fixture(scope="module")
-def forest(data):
-    return grow(data.X, data.y, data.treatment, propensity=0.5)
-
-
-@pytest.fixture(scope="module")
-def frame(data):
-    level = np.array(["low", "mid", "high"])[np.digitize(data.X[:, 1], [0.5, 0.7])]
-    return pd.DataFrame({HOSTILE: data.X[:, 0], "level": level, "rest": data.X[:, 2]})
-
-
-@pytest.fixture(scope="module")
-def named(data, frame):
-    arm = np.where(data.treatment == 1, "new $drug$", "old")
-    return grow(frame, data.y, arm, control="old", propensity=0.5)
-
-
-@pytest.fixture(scope="module")
-def short(data):
-    """The same data, followed up to the median time of all rows only."""
-    end = np.median(data.y["time"])
-    y = censored(np.minimum(data.y["time"], end), data.y["event"] & (data.y["time"] <= end))
-    return grow(data.X, y, data.treatment, propensity=0.5)
-
-
-def drawn(text):
-    """A text as Matplotlib will draw it; None if as a formula."""
-    shown, is_formula = text._preprocess_math(text.get_text())
-    return None if is_formula else shown
+from support.effect_plots import HOSTILE, MINUS, drawn, grow_treatment_forest, read_numbers
 
 
 def solid_line(ax):
@@ -293,14 +239,11 @@ def test_the_toc_curve_is_drawn_with_its_mean(forest, data, has_priorities):
     title = ax.get_title(loc="left")
     assert title.startswith("AUTOC ")
     assert title.endswith("80 % intervals")
-    shown = [float(each) for each in title.replace(MINUS, "-").translate(REMOVED).split()[1:4]]
+    shown = read_numbers(title)[:3]
     expected = np.array([average.estimate, average.lower, average.upper]) / 2
     np.testing.assert_allclose(shown, expected, atol=average.standard_error / 2 / 10)
     first = "priority" if has_priorities else "estimated effect"
     assert ax.get_xlabel() == f"share of the rows, highest {first} first"
-
-
-REMOVED = str.maketrans({"(": " ", ")": " ", ",": " ", "t": " ", "o": " "})
 
 
 def test_the_toc_curve_warns_once_of_priorities_that_know_the_outcomes(forest, data):
@@ -313,7 +256,7 @@ def test_the_toc_curve_warns_once_of_priorities_that_know_the_outcomes(forest, d
 
 def test_overlap_has_the_propensities_of_the_treated_above_and_of_controls_below():
     data = make_treatment("confounded", n=300, random_state=0)
-    forest = grow(data.X, data.y, data.treatment)
+    forest = grow_treatment_forest(data.X, data.y, data.treatment)
     _, own = plt.subplots()
     ax = plot_overlap(forest, ax=own)
     assert ax is own
@@ -341,65 +284,10 @@ def test_overlap_has_the_propensities_of_the_treated_above_and_of_controls_below
     assert all(label.isdigit() for label in labels)
 
 
-@pytest.mark.parametrize("target", [{"horizon": 1.0}, {"target": "survival", "times": 1.0}])
-def test_subgroups_have_their_averages_and_all_rows_are_below(forest, data, target):
-    low = data.X[:, 0] < 0.3
-    subgroups = {"low": low, "high": np.flatnonzero(~low)}
-    _, own = plt.subplots()
-    more = {"population": "treated", "confidence": 0.9}
-    ax = plot_subgroups(forest, subgroups, scale=2.0, ax=own, **more, **target)
-    assert ax is own
-    divisor = 2.0 if "horizon" in target else 1.0
-    found = [
-        forest.ate(subset=rows, **more, **target)
-        for rows in (subgroups["low"], subgroups["high"], None)
-    ]
-    squares, diamond = [each for each in ax.collections if len(each.get_offsets()) < 3][-2:]
-    marks = np.concatenate([squares.get_offsets(), diamond.get_offsets()])
-    np.testing.assert_allclose(marks[:, 0], [each.estimate / divisor for each in found])
-    assert (np.diff(marks[:, 1]) > 0).all()
-    assert ax.yaxis_inverted()
-    bars = max(ax.collections, key=lambda each: len(each.get_paths()))
-    ends = [segment[:, 0] for segment in bars.get_segments()]
-    np.testing.assert_allclose(
-        ends, [[each.lower / divisor, each.upper / divisor] for each in found]
-    )
-    areas = np.concatenate([squares.get_sizes(), diamond.get_sizes()])
-    np.testing.assert_allclose(areas / areas[-1], [low.mean(), 1 - low.mean(), 1])
-    labels = [text.get_text() for text in ax.get_yticklabels()]
-    assert labels == [
-        "subgroup (rows)",
-        f"low ({low.sum()})",
-        f"high ({300 - low.sum()})",
-        "all (300)",
-    ]
-    (numbers,) = ax.child_axes
-    texts = [text.get_text() for text in numbers.get_yticklabels()]
-    assert texts[0] == "effect (90 % interval)"
-    for text, each in zip(texts[1:], found, strict=True):
-        shown = [float(part) for part in text.replace(MINUS, "-").translate(REMOVED).split()]
-        expected = np.array([each.estimate, each.lower, each.upper]) / divisor
-        np.testing.assert_allclose(shown, expected, atol=each.standard_error / divisor / 10)
-
-
-def test_subgroups_must_be_named(forest):
-    for wrong in ([np.arange(100)], {}):
-        with pytest.raises(ValueError, match="subgroups must be a mapping of names to masks"):
-            plot_subgroups(forest, wrong)
-
-
-def test_a_subgroup_of_one_arm_is_named_in_the_error(forest, data):
-    treated = np.asarray(data.treatment) == 1
-    with pytest.raises(ValueError, match=r"subgroup 'treated': subset has \d+ rows .* nothing to"):
-        plot_subgroups(forest, {"treated": treated}, horizon=1.0)
-    with pytest.raises(ValueError, match=r"^population='some' is unknown"):
-        plot_subgroups(forest, {"treated": treated}, population="some")
-
-
 def test_a_feature_with_one_value_has_no_picture(data):
     X = data.X[:, :3].copy()
     X[:, 1] = 4.0
-    few = grow(X, data.y, data.treatment, propensity=0.5)
+    few = grow_treatment_forest(X, data.y, data.treatment, propensity=0.5)
     with pytest.raises(ValueError, match="feature=1 has the same value in all training rows"):
         plot_effect(few, 1)
     line = solid_line(plot_effect(few, 0, horizon=1.0))
@@ -407,24 +295,6 @@ def test_a_feature_with_one_value_has_no_picture(data):
     moved = np.tile(middle, (len(line.get_xdata()), 1))
     moved[:, 0] = line.get_xdata()
     np.testing.assert_allclose(line.get_ydata(), few.effect(moved, horizon=1.0), rtol=1e-12)
-
-
-def test_numbers_have_two_digits_of_the_smallest_error():
-    decimals = count_decimals(np.array([0.25, 0.034, np.nan, 0.0]))
-    assert decimals == 3
-    assert count_decimals(np.array([120.0])) == 0
-    assert count_decimals(np.array([np.nan])) == 2
-    assert (
-        write_interval(np.array([-0.12345, -1.0, 0.5]), 3)
-        == f"{MINUS}0.123 ({MINUS}1.000 to 0.500)"
-    )
-    assert write_interval(np.array([-0.0001, -0.0002, 0.1]), 2) == "0.00 (0.00 to 0.10)"
-    assert write_interval(np.array([np.inf, np.nan, np.nan]), 2) == "not identified"
-    assert [write_number(each) for each in (10.0534, 3650.0, 12345.6)] == [
-        "10.05",
-        "3650",
-        "12,346",
-    ]
 
 
 def test_texts_stay_inside_of_a_small_figure(named, frame):
