@@ -50,8 +50,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "calibration": "",
         "_conformal": "file scores table",
         "conformal": "",
-        "_effects": "averages bags file fit fitted forest halves linear methods nuisances predict "
-        "projection ranking readers response targets treatment",
+        "_effects": "averages bags file fit fitted forest halves leaf_means linear methods "
+        "nuisances predict projection ranking response targets treatment",
         "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",
@@ -70,9 +70,10 @@ LAYERS: tuple[dict[str, str], ...] = (
         "cli": "app cells conformal console effect_words effects evaluate fit fit_commands info "
         "model_commands models notation options outputs predict report reproduce roles serve "
         "subgroups tables target_columns text_files warm writers",
-        "report": "calibration content data evaluation features page predictions rows words",
-        "serve": "app columns data_rows description effect_openapi effect_schema effect_view effects "
-        "middleware model_view openapi predictions schema values",
+        "report": "calibration content data effect_averages effects evaluation features page "
+        "predictions rows words",
+        "serve": "app columns data_rows description effect_openapi effect_schema effect_view "
+        "effects middleware model_view openapi predictions schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",

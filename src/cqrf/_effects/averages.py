@@ -153,16 +153,25 @@ def clustered_error(influence: Floats, unit: NDArray[np.int32]) -> Floats:
     return error
 
 
-def average_quantile_effect(
-    model: EffectModel, levels: Floats, chosen: NDArray[np.bool_], n_jobs: int | None
-) -> tuple[Floats, Floats]:
-    """Difference of the quantiles of the average curves of both arms, and its standard error."""
-    nuisances, weight = model.nuisances, model.weight[chosen]
+def curve_scores(model: EffectModel, n_jobs: int | None) -> Floats:
+    """Doubly robust scores of the curve of each arm, (2, n, n_times + 1), by rank.
+
+    Their means are the average curves of the arms.
+    """
+    nuisances = model.nuisances
     effect = training_effects(model, grid_responses(model) - nuisances.pooled, n_jobs)
     curves = np.stack(
         [nuisances.pooled + (a - nuisances.probability[:, 1:]) * effect for a in (0, 1)]
     )
-    scores = arm_scores(model, curves)[:, chosen]
+    return arm_scores(model, curves)
+
+
+def average_quantile_effect(
+    model: EffectModel, levels: Floats, chosen: NDArray[np.bool_], n_jobs: int | None
+) -> tuple[Floats, Floats]:
+    """Difference of the quantiles of the average curves of both arms, and its standard error."""
+    weight = model.weight[chosen]
+    scores = curve_scores(model, n_jobs)[:, chosen]
     means = np.tensordot(scores, weight, axes=(1, 0)) / weight.sum()
     average_curves = known_curves(model, means)
     times = np.empty((2, len(levels)))

@@ -34,13 +34,16 @@ class Arm(NamedTuple):
 
 
 def list_arms(forest: CensoredTreatmentForest) -> list[Arm]:
-    """Control and treatment."""
+    """Control and treatment, called so if their names are numbers."""
     model = forest.model_
     event = model.effect.training_target.event
+    names = [str(name) for name in forest.arms_]
+    if all(isinstance(name, bool | int | float) for name in forest.arms_):
+        names = ["control", "treatment"]
     arms = []
-    for is_treated, name in zip((False, True), forest.arms_, strict=True):
+    for is_treated, name in zip((False, True), names, strict=True):
         inside = (model.arm == bool(model.treated)) == is_treated
-        arms.append(Arm(str(name), int(inside.sum()), int(event[inside].sum())))
+        arms.append(Arm(name, int(inside.sum()), int(event[inside].sum())))
     return arms
 
 

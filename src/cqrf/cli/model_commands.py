@@ -118,8 +118,11 @@ def info(model: Model, as_json: Json = False) -> None:
 
 def report(
     model: Model,
-    data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help=f"{TABLE} A treatment forest needs none."),
+    ] = None,
     time: KeptTime = None,
     event: Event = None,
     event_value: EventValue = None,

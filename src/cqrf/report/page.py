@@ -11,7 +11,7 @@ import hashlib
 import html
 import json
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from cqrf._views.pages import read_asset, read_shared_asset
 
@@ -19,16 +19,29 @@ from cqrf._views.pages import read_asset, read_shared_asset
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-def render_page(content: dict[str, Any]) -> bytes:
+class PageAssets(NamedTuple):
+    """Files of a page, beside the style and the chart script that all pages share."""
+
+    template: str
+    styles: tuple[str, ...]
+    scripts: tuple[str, ...]
+
+
+REPORT = PageAssets("report.html", ("report.css",), ("fill.js", "rows.js", "report.js"))
+EFFECTS = PageAssets("effects.html", ("report.css", "effects.css"), ("fill.js", "effects.js"))
+
+
+def render_page(content: dict[str, Any], assets: PageAssets = REPORT) -> bytes:
     """The page in UTF-8."""
-    style = read_shared_asset("base.css") + read_asset("cqrf.report", "report.css")
-    scripts = [read_asset("cqrf.report", name) for name in ("rows.js", "report.js")]
+    styles = [read_asset("cqrf.report", name) for name in assets.styles]
+    style = "".join([read_shared_asset("base.css"), *styles])
+    scripts = [read_asset("cqrf.report", name) for name in assets.scripts]
     script = "\n".join([read_shared_asset("charts.js"), *scripts])
     policy = (
         f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    page = Template(read_asset("cqrf.report", "report.html")).substitute(
+    page = Template(read_asset("cqrf.report", assets.template)).substitute(
         policy=policy,
         title=html.escape(content["title"]),
         style=style,

@@ -3,29 +3,8 @@
 (() => {
   const content = JSON.parse(document.getElementById("content").textContent);
   const state = { level: content.first_level };
-  const byId = (id) => document.getElementById(id);
   const { words } = content;
   const MAX_PRINTED = 25;  // columns, as in the style
-
-  function fillText(section) {
-    const host = document.querySelector(`#${section} .text`);
-    host.append(...content[section].text.map((text) => element("p", {}, text)));
-  }
-
-  function fillTable(id, rows, classes = []) {
-    byId(id).querySelector("tbody").append(...rows.map((cells) => {
-      const tr = element("tr");
-      tr.append(...cells.map((cell, i) =>
-        cell instanceof Node ? cell : element("td", { class: classes[i] || "", dir: "auto" }, cell)));
-      return tr;
-    }));
-  }
-
-  function fillList(id, pairs) {
-    for (const [name, value] of pairs) {
-      byId(id).append(element("dt", {}, name), element("dd", {}, value));
-    }
-  }
 
   function drawHistogram(host) {
     const { edges, events, censored } = content.data.histogram;
@@ -232,7 +211,7 @@
   });
 
   for (const section of ["data", "evaluation", "calibration", "importance", "dependence", "rows",
-    "limits"]) fillText(section);
+    "limits"]) fillText(section, content[section].text);
   draw(byId("histogram"), drawHistogram);
   draw(byId("marginal"), drawMarginal);
   fillTable("columns", content.data.columns);
