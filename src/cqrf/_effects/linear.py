@@ -75,7 +75,10 @@ class LinearEffects:
         """Effects (n, n_outputs) of rows given by their bins, codes of (n, n_features)."""
         if self.directions is not None:
             coefficients = self.directions.T @ coefficients
-        effects: Floats = self.design.matrix(codes.T) @ coefficients
+        effects = np.zeros((len(codes), coefficients.shape[1]))
+        # Not a product of matrices, whose last digits depend on the rows beside a row.
+        for column, slopes in zip(self.design.matrix(codes.T).T, coefficients, strict=True):
+            effects += column[:, np.newaxis] * slopes
         return effects
 
     def _choose(self, at_levels: Floats) -> tuple[float, float]:
