@@ -9,13 +9,14 @@ depends on which of them is called the treatment.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._effects.readers import Averages, CensoringBefore
+from cqrf._effects.leaf_means import average
 from cqrf._effects.response import (
     LEAST_CENSORING,
     Floats,
@@ -29,7 +30,7 @@ from cqrf._input.target import NegativeTimeWarning, Target
 from cqrf._input.units import NO_UNIT, find_clusters
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.fitted import Model
-from cqrf._model.predict import CensoringAt, SurvivalAt, read_one, read_weights
+from cqrf._model.predict import ArrayReader, CensoringAt, Chunk, SurvivalAt, read_one, read_weights
 from cqrf._model.queries import Queries, has_tree, training_codes, training_queries
 from cqrf._model.settings import Settings
 
@@ -125,6 +126,17 @@ def take_rows(table: TrainingTable, rows: NDArray[np.bool_]) -> TrainingTable:
         sample_weight=None if weight is None else np.asarray(weight)[rows],
         groups=None if groups is None else np.asarray(groups)[rows],
     )
+
+
+@dataclass(frozen=True, eq=False)
+class CensoringBefore(ArrayReader):
+    """P(C >= t | x), each query at a time of its own."""
+
+    times: Floats
+
+    def read(self, chunk: Chunk) -> Floats:
+        """Probabilities of shape (n_queries,)."""
+        return chunk.censoring_survival.each(np.nextafter(self.times[chunk.rows], -np.inf))
 
 
 def estimate_nuisances(
@@ -245,6 +257,6 @@ def estimate_propensity(
     model: Model, target: Floats, queries: Queries, n_jobs: int | None
 ) -> Floats:
     """Probability of each arm for some queries, (n, 2): averages of ``target``, by rank."""
-    of_one = read_one(model, queries, Averages(target[:, np.newaxis]), n_jobs)[:, 0]
+    of_one = average(model, queries, target[:, np.newaxis], n_jobs)[:, 0]
     of_one = np.clip(of_one, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
     return np.column_stack([1.0 - of_one, of_one])

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from cqrf._effects.bags import Moves, bag_variances
 from cqrf._effects.fitted import EffectModel
+from cqrf._effects.leaf_means import average, compute_leaf_means, number_leaves
 from cqrf._effects.linear import SHARE
 from cqrf._effects.nuisances import curves_on_grid, estimate_propensity
-from cqrf._effects.readers import Averages
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, Target
 from cqrf._input.risk_sets import TOLERANCE
@@ -36,11 +36,9 @@ class Errors(ArrayReader):
     def read(self, chunk: Chunk) -> Floats:
         """Errors of shape (n_queries, n_outputs)."""
         model, bag_size = chunk.model, chunk.model.sampling.bag_size
-        table, columns, factors = self.moves
-        moves = Moves(table, columns[chunk.rows], factors[chunk.rows])
-        variances = bag_variances(
-            chunk.leaves, model.forest.leaf_rows, model.rows.weight, moves, bag_size
-        )
+        means, columns, factors = self.moves
+        moves = Moves(means, columns[chunk.rows], factors[chunk.rows])
+        variances = bag_variances(number_leaves(model.forest, chunk.leaves), moves, bag_size)
         return standard_errors(variances, len(model.forest.roots) // bag_size)
 
 
@@ -75,7 +73,7 @@ def estimate_effects(
     else:
         at_queries = linear.predict(queries.codes, coefficients)
     table = np.hstack([residual**2, residual * (responses - residual * at_rows)])
-    means = read_one(model.effect, queries, Averages(table), n_jobs)
+    means = average(model.effect, queries, table, n_jobs)
     return Effects(at_queries + means[:, 1:] / means[:, :1], table, means)
 
 
@@ -101,10 +99,10 @@ def effect_errors(
     factors = np.empty((n, n_outputs, 2))
     factors[:, :, 0] = -means[:, 1:] / means[:, :1] ** 2
     factors[:, :, 1] = 1.0 / means[:, :1]
-    moves = Moves(effects.table, columns, factors)
+    moves = Moves(compute_leaf_means(model.effect, effects.table, n_jobs), columns, factors)
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)
     residual = model.nuisances.residual[:, np.newaxis]
-    uncorrected = read_one(model.effect, queries, Averages(residual * responses), n_jobs)
+    uncorrected = average(model.effect, queries, residual * responses, n_jobs)
     correction = effects.effect - uncorrected / means[:, :1]
     return np.hypot(INFLATION * errors, correction / SHARE)
 
@@ -143,7 +141,7 @@ def arm_curves(model: EffectModel, queries: Queries, n_jobs: int | None) -> Floa
     curves = np.empty((2, *pooled.shape))
     for number, arm in enumerate(model.forests.arms):
         moved = pooled + (number - probability[:, 1:]) * effect
-        averaged = read_one(model.effect, queries, Averages(scores[number]), n_jobs)
+        averaged = average(model.effect, queries, scores[number], n_jobs)
         own = curves_on_grid(arm, queries, model.grid, n_jobs)
         curves[number] = (moved + averaged + own) / 3.0
     return known_curves(model, curves)
@@ -153,7 +151,7 @@ def query_propensity(model: EffectModel, queries: Queries, n_jobs: int | None) -
     """Probability of each arm for some queries, shape (n, 2); known ones are averaged."""
     forest, target = model.forests.propensity, model.nuisances.arm_target
     if forest is None or target is None:
-        return read_one(model.effect, queries, Averages(model.nuisances.probability), n_jobs)
+        return average(model.effect, queries, model.nuisances.probability, n_jobs)
     return estimate_propensity(forest, target, queries, n_jobs)
 
 
@@ -218,7 +216,10 @@ def quantile_effect_errors(
         factors[:, :, number] = (2 * number - 1) / density
     unknown = np.asarray(np.isnan(factors).any(axis=2))
     table = np.hstack([scores[0], scores[1]])
-    moves = Moves(table, columns, np.where(unknown[:, :, np.newaxis], 0.0, factors))
+    used, columns = np.unique(columns, return_inverse=True)
+    means = compute_leaf_means(model.effect, table[:, used], n_jobs)
+    known_factors = np.where(unknown[:, :, np.newaxis], 0.0, factors)
+    moves = Moves(means, columns.reshape(factors.shape), known_factors)
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)
     return np.where(unknown, np.nan, INFLATION * errors)
 
