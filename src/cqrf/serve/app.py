@@ -99,22 +99,7 @@ def make_app(
     )
     _add_handlers(app)
     threads = WorkerThreads(effective_n_jobs(n_jobs))
-    # Routes are compared with a request in this order: those that compute come first.
-    if isinstance(view, EffectView):
-        _add_effects(app, view, limits, threads, strict=strict)
-        _refuse_predictions(app)
-        _add_description(
-            app, describe_effect_model(view, limits), effect_schema.EffectModelDescription
-        )
-        _add_rows(app, view, strict=strict)
-        _add_assets(app, EFFECT_ASSETS)
-        document = write_effect_document(app, view, limits, strict=strict)
-    else:
-        _add_predictions(app, view, limits, threads, strict=strict)
-        _add_description(app, describe_model(view, limits), schema.ModelDescription)
-        _add_rows(app, view, strict=strict)
-        _add_assets(app, ASSETS)
-        document = write_document(app, view, limits, strict=strict)
+    document = _add_routes(app, view, limits, threads, strict=strict)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> PlainJson:
@@ -140,6 +125,31 @@ class WorkerThreads:
                 Problem("too many requests at once: try again in a second."), status=BUSY
             )
         return await anyio.to_thread.run_sync(work, limiter=self.limiter)
+
+
+def _add_routes(
+    app: FastAPI,
+    view: ModelView | EffectView,
+    limits: Limits,
+    threads: WorkerThreads,
+    *,
+    strict: bool,
+) -> dict[str, Any]:
+    """Add all routes but that of the OpenAPI document, which is returned."""
+    # Routes are compared with a request in this order: those that compute come first.
+    if isinstance(view, EffectView):
+        _add_effects(app, view, limits, threads, strict=strict)
+        _refuse_predictions(app)
+        content = describe_effect_model(view, limits)
+        _add_description(app, content, effect_schema.EffectModelDescription)
+        _add_rows(app, view, strict=strict)
+        _add_assets(app, EFFECT_ASSETS)
+        return write_effect_document(app, view, limits, strict=strict)
+    _add_predictions(app, view, limits, threads, strict=strict)
+    _add_description(app, describe_model(view, limits), schema.ModelDescription)
+    _add_rows(app, view, strict=strict)
+    _add_assets(app, ASSETS)
+    return write_document(app, view, limits, strict=strict)
 
 
 def _add_predictions(
