@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cqrf._forest import histograms
 from cqrf._forest.histograms import MANY_ROWS
-from cqrf._forest.spec import MISSING, N_BINS
-from cqrf._forest.workspace import make_workspace
+from cqrf._forest.spec import MISSING, N_BINS, N_STRATA
+from cqrf._forest.workspace import StrataWork, make_workspace
 from cqrf._runtime import intrinsics
 from cqrf._runtime.compiling import kernel
 from support.labelling import NO_LIMITS, make_rows
@@ -33,6 +33,21 @@ def list_bins(n_rows, work):
 @kernel
 def count_rows(count, column, here, bins, n_bins, count_below):
     return histograms.count_rows(count, column, here, bins, n_bins, count_below)
+
+
+@kernel
+def count_strata(work, stratum, column, here, bins, n_bins):
+    histograms.count_strata(work, stratum, column, here, bins, n_bins)
+
+
+@kernel
+def keep_strata(work, n_bins, missing_left, fewest, first, last):
+    return histograms.keep_strata(work, n_bins, missing_left, fewest, first, last)
+
+
+@kernel
+def clear_strata(work, bins, n_bins):
+    histograms.clear_strata(work, bins, n_bins)
 
 
 @kernel
@@ -142,6 +157,57 @@ def test_without_weights_rows_are_not_counted():
     count_below = np.full(N_BINS, np.nan)
     assert count_rows(None, column, here, bins, n_bins, count_below) == 0
     assert np.isnan(count_below).all()
+
+
+def make_strata(n_rows):
+    """A column of a node, its sequence of bins, and strata of the rows, counted."""
+    column, here, _ = make_node(n_rows, 1)
+    bins, n_bins = make_sequence(column, here)
+    stratum = np.random.default_rng(n_rows).integers(0, 8, len(column)).astype(np.uint8)
+    shape = (N_BINS, N_STRATA)
+    work = StrataWork(np.zeros(shape, np.int32), np.full(shape, -99, np.int32))
+    count_strata(work, stratum, column, here, bins, n_bins)
+    return column[here], stratum[here], bins, n_bins, work
+
+
+@sizes
+def test_rows_of_each_stratum_are_counted_along_the_sequence_of_bins(n_rows):
+    column, stratum, bins, n_bins, work = make_strata(n_rows)
+    for s in range(N_STRATA):
+        inside = (stratum & 2**s) > 0
+        for at in range(n_bins):
+            up_to = np.isin(column, bins[: at + 1].astype(int))
+            assert work.below[at, s] == (up_to & inside).sum()
+        assert work.counts[MISSING, s] == ((column == MISSING) & inside).sum()
+    assert (work.below[n_bins:] == -99).all()
+    clear_strata(work, bins, n_bins)
+    assert not work.counts.any()
+
+
+@pytest.mark.parametrize("n_rows", [5, 11, 100])
+@pytest.mark.parametrize("fewest", [0, 1, 2, 8, 20])
+@pytest.mark.parametrize("missing_left", [False, True])
+def test_cuts_that_leave_rows_of_each_stratum_on_both_sides_are_kept(n_rows, fewest, missing_left):
+    column, stratum, bins, n_bins, work = make_strata(n_rows)
+    n_cuts = n_bins - 1
+    allowed = []
+    for at in range(n_cuts):
+        left = np.isin(column, bins[: at + 1].astype(int)) | ((column == MISSING) & missing_left)
+        sides = [
+            ((stratum & 2**s) > 0)[side].sum() for s in range(N_STRATA) for side in (left, ~left)
+        ]
+        if min(sides) >= fewest:
+            allowed.append(at)
+    first, last = keep_strata(work, n_bins, missing_left, fewest, 0, n_cuts)
+    assert list(range(first, last)) == allowed
+
+
+def test_rows_without_strata_are_not_counted():
+    column, here, _ = make_node(100, 1)
+    bins, n_bins = make_sequence(column, here)
+    count_strata(None, None, column, here, bins, n_bins)
+    assert keep_strata(None, n_bins, True, 5, 0, 3) == (0, 3)
+    clear_strata(None, bins, n_bins)
 
 
 @widths

@@ -28,6 +28,9 @@ def test_kernels_receive_none_if_no_feature_is_a_category(categorical):
 def test_some_rows_are_copied_and_enter_by_their_position_among_them(weighted, late, padding):
     rng = np.random.default_rng(0)
     rows, entry = make_tree_rows(rng, n=60, weighted=weighted, late=late)
+    if weighted:
+        scores, stratum = rng.normal(size=(60, 3)), rng.integers(0, 8, 60).astype(np.uint8)
+        rows = rows._replace(scores=scores, stratum=stratum)
     # Some of them twice, as a bootstrap draws them.
     chosen = np.sort(rng.integers(0, 60, 40)).astype(np.uint32)
     copy = empty_rows(rows, 50, padding)
@@ -40,6 +43,11 @@ def test_some_rows_are_copied_and_enter_by_their_position_among_them(weighted, l
         else:
             assert found.dtype == whole.dtype
             assert np.array_equal(found[..., :40], whole[..., chosen])
+    assert (copy.scores is not None) == (copy.stratum is not None) == weighted
+    if weighted:
+        assert np.array_equal(copy.scores[:40], rows.scores[chosen])
+        assert np.array_equal(copy.stratum[:40], rows.stratum[chosen])
+        assert copy.stratum.dtype == np.uint8
     assert (copy.first_at_risk is not None) == late
     if late:
         time = rows.time[chosen]

@@ -29,8 +29,8 @@ from support.splits import FoundSplit
 
 
 @kernel
-def best_cut(n_bins, node, open_end, n_before, count_below, running):
-    return splitting.best_cut(n_bins, node, open_end, n_before, count_below, running)
+def best_cut(node, first, last, n_before, count_below, running):
+    return splitting.best_cut(node, first, last, n_before, count_below, running)
 
 
 @kernel

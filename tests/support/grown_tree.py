@@ -46,6 +46,7 @@ class Tree:
         assert not work.split.seen.any()
         assert not work.split.sums.any()
         assert work.split.counts is None or not work.split.counts.any()
+        assert work.split.strata is None or not work.split.strata.counts.any()
         self.importance = grown.gains[0]
         self.nodes = work.nodes[: grown.first_node[1]]
         self.subsets = work.subsets[: grown.first_subset[1]]
@@ -147,10 +148,18 @@ def make_limits(
     min_samples_split=2,
     min_samples_leaf=1,
     min_child_fraction=0.0,
+    min_samples_stratum=0,
 ):
     """Limits of a tree that, by default, tries every feature and grows until it is pure."""
     n_candidates = n_features if n_candidates is None else n_candidates
-    return Limits(n_candidates, max_depth, min_samples_split, min_samples_leaf, min_child_fraction)
+    return Limits(
+        n_candidates,
+        max_depth,
+        min_samples_split,
+        min_samples_leaf,
+        min_child_fraction,
+        min_samples_stratum,
+    )
 
 
 def make_tree_rows(rng, n=80, weighted=False, late=False, categorical=(0, 1, 0, 0), **table):

@@ -34,7 +34,12 @@ class LabelledNode(NamedTuple):
 
 
 def make_criterion(name, levels=LEVELS):
-    """The parameters of a criterion that splits at these levels, if it splits at any."""
+    """The parameters of a criterion that splits at these levels, if it splits at any.
+
+    A record of parameters is returned as it is.
+    """
+    if not isinstance(name, str):
+        return name
     return CRITERIA[name].parameters.from_levels(levels)
 
 
@@ -65,8 +70,7 @@ def write_labels(criterion, rows, here=None, levels=LEVELS, work=None):
 
     ``work`` may be what another node has left behind.
     """
-    if isinstance(criterion, str):
-        criterion = make_criterion(criterion, levels)
+    criterion = make_criterion(criterion, levels)
     here = np.arange(len(rows.time), dtype=np.uint32) if here is None else here
     work = make_label_work(len(here), rows, criterion.n_labels) if work is None else work
     can_be_split, mass = call_label_node(criterion, rows, here, work)

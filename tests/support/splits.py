@@ -21,7 +21,9 @@ def find_split(codes, categorical, node, n_candidates, random_word, subset, work
 class FoundSplit:
     """The best split of a node of some rows."""
 
-    def __init__(self, criterion, rows, here=None, min_child=1, n_candidates=None, seed=0):
+    def __init__(
+        self, criterion, rows, here=None, min_child=1, n_candidates=None, seed=0, min_stratum=0
+    ):
         n_features = len(rows.codes)
         here = np.arange(len(rows.time), dtype=np.uint32) if here is None else here
         labelled = write_labels(criterion, rows, here)
@@ -35,7 +37,7 @@ class FoundSplit:
         self.work.running[:] = self.work.start[:] = np.nan
         subsets = np.full((2, 4), FULL)
         self.subset = subsets[1]
-        node = Node(here, labelled.work, labelled.mass, float(min_child))
+        node = Node(here, labelled.work, labelled.mass, float(min_child), rows.stratum, min_stratum)
         split, self.random_word = find_split(
             rows.codes,
             rows.categorical,
@@ -56,6 +58,7 @@ class FoundSplit:
         assert not self.work.seen.any()
         assert not self.work.sums.any()
         assert self.work.counts is None or not self.work.counts.any()
+        assert self.work.strata is None or not self.work.strata.counts.any()
 
     def left_codes(self):
         """Codes that go left."""
