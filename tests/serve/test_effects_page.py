@@ -83,6 +83,27 @@ def test_labels_of_the_arms_stay_in_the_chart_and_apart(browser, page):
         assert one[1] <= two[0] or two[1] <= one[0] or one[3] <= two[2] or two[3] <= one[2]
 
 
+def test_labels_of_the_arms_are_not_crossed_by_a_curve(browser, page):
+    for width in (360, 1200):
+        look_at(browser, page, width=width)
+        for age in (30, 50, 70):
+            slide(browser, "age", age)
+            crossed = browser.run(
+                "[...document.querySelectorAll('.arm-label')].flatMap(label => {"
+                "  const box = label.getBBox();"
+                "  return [...document.querySelectorAll('#curves .curve')].map(path => {"
+                "    for (let at = 0; at < path.getTotalLength(); at += 1) {"
+                "      const { x, y } = path.getPointAtLength(at);"
+                "      if (x > box.x && x < box.x + box.width && y > box.y + 2"
+                "        && y < box.y + box.height - 3) return true;"
+                "    }"
+                "    return false;"
+                "  });"
+                "})"
+            )
+            assert crossed == [False] * 4
+
+
 def test_the_table_has_the_effects_of_the_forest(browser, page, treatment_forest, arms):
     look_at(browser, page)
     before = browser.run(CURVES)
