@@ -220,7 +220,7 @@ def test_the_model_file_holds_the_forest(table):
         loaded.effect(table[FEATURES]), fit_library(table).effect(table[FEATURES])
     )
     assert loaded.arms_ == ("placebo", "drug")
-    assert loaded.nuisance_forest.time_unit == "days"
+    assert loaded.time_unit == "days"
     assert loaded.notes_ == {
         "time": "days",
         "event": "status",
@@ -257,6 +257,18 @@ def test_treatments_in_any_notation_give_the_same(table, values):
         )
     numbers = [float(arm["name"]) for arm in run()["arms"] if values[0] != "false"]
     assert numbers == [float(value) for value in values if values[0] != "false"]
+
+
+@pytest.mark.parametrize(
+    "values", [("1", "drug"), ("0", "inf"), ("2020-01-01", "2021-01-01"), ("1,5", "2")]
+)
+def test_treatments_that_are_not_two_numbers_keep_their_texts(table, values):
+    written = table.assign(arm=table["arm"].map(dict(zip(("placebo", "drug"), values))))
+    written.to_csv("data.csv", index=False)
+    found = run("--model", "m.cqrf")
+    assert (found["control"], found["treated"]) == values
+    assert CensoredTreatmentForest.load("m.cqrf").arms_ == values
+    assert run("--control", values[0])["control"] == values[0]
 
 
 def test_a_typed_file_gives_the_same(table):
@@ -396,6 +408,19 @@ def test_a_column_that_tells_the_treatment_is_named(table):
     averages = run()["average_effects"]
     assert [average["population"] for average in averages] == ["all", "overlap"]
     assert "Warning" not in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::cqrf.effects.OverlapWarning")
+def test_rows_without_a_counterpart_add_the_average_with_overlap_weights(table):
+    table["marker"] = np.where(table["group"] == "a", table["arm"] == "drug", 0.5)
+    table.to_csv("data.csv", index=False)
+    found = run("--control", "placebo")
+    forest = fit_library(table)
+    assert found["propensity"]["rows_outside"] == forest.overlap().n_outside
+    assert 0 < forest.overlap().n_outside < N
+    everyone, weighted = found["average_effects"]
+    same_average(everyone, forest.ate())
+    same_average(weighted, forest.ate(population="overlap"))
 
 
 def test_a_time_beyond_the_data_is_not_known(table):
