@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, censored
+from cqrf.datasets import make_treatment
 from cqrf.effects import CensoredTreatmentForest, OverlapWarning
 from support.treated import fit_small, make_data, make_forest
 
@@ -415,3 +416,19 @@ def test_fitting_changes_neither_the_data_nor_the_nuisance_forest(data):
         assert np.array_equal(before, after)
     assert forest.nuisance_forest.get_params() == parameters
     assert not hasattr(forest.nuisance_forest, "model_")
+
+
+def test_the_names_of_times_are_texts():
+    X, y, treatment = np.zeros((60, 1)), np.arange(1.0, 61.0), np.tile([0, 1], 30)
+    forest = CensoredTreatmentForest(n_estimators=8, time_unit=3)
+    with pytest.raises(ValueError, match="time_unit=3 must be text"):
+        forest.fit(X, y, treatment)
+
+
+def test_an_average_over_one_arm_counts_its_rows():
+    data = make_treatment("confounded", 200, random_state=0)
+    forest = CensoredTreatmentForest(n_estimators=40, random_state=0)
+    forest.fit(data.X, data.y, data.treatment)
+    n_treated = int(data.treatment.sum())
+    assert forest.ate(population="treated").n_rows == n_treated
+    assert forest.ate(population="control").n_rows == 200 - n_treated

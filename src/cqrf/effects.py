@@ -79,6 +79,9 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
     nuisance_forest : CensoredQuantileForest, optional
         Parameters of the forests of survival, censoring and propensity. Default: those of
         :class:`~cqrf.CensoredQuantileForest`.
+    time_unit, event_name : str, optional
+        What times are measured in, such as "days", and what the event is, such as "death"; for
+        pictures, reports and pages.
     n_jobs : int, optional
         Threads; -1 for all processors.
     random_state : int, RandomState or None
@@ -111,6 +114,8 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         max_depth: int | None = None,
         bag_size: int = 4,
         nuisance_forest: Any = None,
+        time_unit: str | None = None,
+        event_name: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -121,6 +126,8 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         self.max_depth = max_depth
         self.bag_size = bag_size
         self.nuisance_forest = nuisance_forest
+        self.time_unit = time_unit
+        self.event_name = event_name
         self.n_jobs = n_jobs
         self.random_state = random_state
 

@@ -36,7 +36,8 @@ def test_subgroups_have_their_averages_and_all_rows_are_below(forest, data, targ
         ends, [[each.lower / divisor, each.upper / divisor] for each in found]
     )
     areas = np.concatenate([squares.get_sizes(), diamond.get_sizes()])
-    np.testing.assert_allclose(areas / areas[-1], [low.mean(), 1 - low.mean(), 1])
+    n_rows = np.array([each.n_rows for each in found])
+    np.testing.assert_allclose(areas / areas[-1], n_rows / n_rows[-1])
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == [
         "subgroup (rows)",

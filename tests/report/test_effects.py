@@ -239,8 +239,10 @@ def test_hostile_names_stay_text(browser, tmp_path):
     X["مرحبا"] = rng.choice([LABEL, "😀"], 120)
     arm = np.where(rng.uniform(size=120) < 0.5, LABEL + "b" * 200, NAME)
     time = np.exp(2 * X[NAME].to_numpy() + rng.normal(size=120) / 5)
-    nuisance = CensoredQuantileForest(n_estimators=80, time_unit=NAME)
-    forest = CensoredTreatmentForest(n_estimators=40, nuisance_forest=nuisance, random_state=0)
+    nuisance = CensoredQuantileForest(n_estimators=80)
+    forest = CensoredTreatmentForest(
+        n_estimators=40, nuisance_forest=nuisance, time_unit=NAME, random_state=0
+    )
     forest.fit(X, censored(time, rng.uniform(size=120) < 0.7), arm)
     path = report_effects(forest, tmp_path / "page.html", title=LABEL + "c" * 300, source=NAME)
     for width in (360, 1200):

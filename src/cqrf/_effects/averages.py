@@ -113,9 +113,11 @@ def average(
     width = confidence_width(confidence)
     if isinstance(target, Quantiles):
         estimate, error = average_quantile_effect(model, target.levels, chosen, n_jobs)
+        n_rows = int(chosen.sum())
     else:
         parts = population_parts(model, target, population, n_jobs)
         estimate, error = ratio_of_sums(parts, model.unit, chosen)
+        n_rows = int((parts.denominator[chosen] > 0).sum())
         estimate = blank_unknown(model, target, estimate, stacklevel=4)
         error = np.where(np.isnan(estimate), np.nan, error)
 
@@ -128,7 +130,7 @@ def average(
         lower=shaped(estimate - width * error),
         upper=shaped(estimate + width * error),
         confidence=confidence,
-        n_rows=int(chosen.sum()),
+        n_rows=n_rows,
     )
 
 

@@ -21,7 +21,7 @@ from cqrf._forest.spec import Limits
 from cqrf._input.sample_weight import relative_weight
 from cqrf._input.target import warn_of_negative_times
 from cqrf._model.fit import TrainingTable
-from cqrf._model.settings import read_max_depth, read_max_features, read_settings
+from cqrf._model.settings import check_names, read_max_depth, read_max_features, read_settings
 from cqrf._runtime.arguments import read_count, read_fraction
 from cqrf.estimator import CensoredQuantileForest
 
@@ -86,6 +86,7 @@ def fit_effect_model(
     estimator: Any, table: TrainingTable, treatment: Treatment, propensity: Any, seed: int
 ) -> EffectModel:
     """Grow all forests of a treatment forest."""
+    check_names(estimator)
     n, n_features = table.matrix.shape
     target = table.target
     check_consistent_length(table.matrix, target.time)

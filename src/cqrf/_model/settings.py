@@ -124,6 +124,11 @@ def _check_prediction(estimator: Any) -> None:
     """Raise unless the parameters that only predictions and pictures read are valid."""
     read_choice("prediction", estimator.prediction, PREDICTIONS)
     read_choice("unidentified", estimator.unidentified, UNIDENTIFIED)
+    check_names(estimator)
+
+
+def check_names(estimator: Any) -> None:
+    """Raise unless the unit of time and the name of the event are texts or None."""
     for name in ("time_unit", "event_name"):
         value = getattr(estimator, name)
         if value is not None and not isinstance(value, str):

@@ -12,19 +12,6 @@ from cqrf.effects import CensoredTreatmentForest
 FEWEST_STEPS = 4  # a step of the shown times is at least this part of the horizon
 
 
-class TimeWords(NamedTuple):
-    """Unit of time and name of the event, None if the forest has none."""
-
-    unit: str | None
-    event_name: str | None
-
-
-def time_words(forest: CensoredTreatmentForest) -> TimeWords:
-    """Unit and event of a treatment forest: those of its nuisance forest."""
-    nuisance = forest.nuisance_forest
-    return TimeWords(getattr(nuisance, "time_unit", None), getattr(nuisance, "event_name", None))
-
-
 class Arm(NamedTuple):
     """An arm of the training rows."""
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cqrf import CensoredQuantileForest
 from cqrf._effects.targets import read_target
 from cqrf._model.fitted import Model
 from cqrf._runtime.arguments import exactly
@@ -142,17 +141,13 @@ def _as_number(label: str) -> int | float | str:
 
 def make_forest(settings: dict[str, Any]) -> CensoredTreatmentForest:
     """A forest with these settings; raises an error that names an unknown one."""
-    of_times = {name: settings[name] for name in ("time_unit", "event_name")}
-    others = {name: value for name, value in settings.items() if name not in of_times}
     known = [name for name in CensoredTreatmentForest().get_params() if name != "nuisance_forest"]
-    for name in others:
+    for name in settings:
         if name not in known:
             raise ValueError(
                 f"--set {name}: there is no such setting; there are {', '.join(known)}."
             )
-    named = any(value is not None for value in of_times.values())
-    nuisance = CensoredQuantileForest(**of_times) if named else None
-    return CensoredTreatmentForest(nuisance_forest=nuisance, **others)
+    return CensoredTreatmentForest(**settings)
 
 
 def read_horizon(forest: CensoredTreatmentForest, horizon: float | None) -> float:

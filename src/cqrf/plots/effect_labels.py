@@ -55,7 +55,7 @@ def effect_label(forest: CensoredTreatmentForest, wanted: Target, scale: float) 
 def _target_label(forest: CensoredTreatmentForest, wanted: Target, scale: float) -> str:
     if isinstance(wanted, SurvivalProbabilities):
         return f"survival probability at {write_number(wanted.times[0] / scale)}"
-    unit = getattr(forest, "time_unit", None)
+    unit = forest.time_unit
     in_units = ""
     if unit is not None:
         in_units = f" ({show_text(unit)})" if scale == 1 else f" ({show_text(unit)} / {scale:g})"
