@@ -36,14 +36,15 @@ def test_subgroups_have_their_averages_and_all_rows_are_below(forest, data, targ
         ends, [[each.lower / divisor, each.upper / divisor] for each in found]
     )
     areas = np.concatenate([squares.get_sizes(), diamond.get_sizes()])
-    n_rows = np.array([each.n_rows for each in found])
-    np.testing.assert_allclose(areas / areas[-1], n_rows / n_rows[-1])
+    treated = data.treatment == 1
+    shares = [low[treated].mean(), 1 - low[treated].mean(), 1]
+    np.testing.assert_allclose(areas / areas[-1], shares)
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == [
         "subgroup (rows)",
-        f"low ({low.sum()})",
-        f"high ({300 - low.sum()})",
-        "all (300)",
+        f"low ({(low & treated).sum()})",
+        f"high ({(~low & treated).sum()})",
+        f"all ({treated.sum()})",
     ]
     (numbers,) = ax.child_axes
     texts = [text.get_text() for text in numbers.get_yticklabels()]
