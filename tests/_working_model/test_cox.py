@@ -60,6 +60,19 @@ def test_sums_over_risk_sets_are_those_of_loops(table):
     assert rows.risk_sums(values).tolist() == expected
 
 
+@given(tables(), st.sampled_from("CF"))
+def test_weighted_sums_of_rows_are_those_of_loops(table, layout):
+    time, event, entry, values = table
+    rows = make_rows(time, event, np.ones(len(time)), entry)
+    matrix = np.array([values, values[::-1] + 1.0]).T.copy(order=layout)
+    weight = 1.0 + np.arange(len(time)) % 3
+    expected = np.zeros((int(event.sum()), 2))
+    for k, t in enumerate(time[event]):
+        for i in at_risk(time, entry, t):
+            expected[k] += weight[i] * matrix[i]
+    np.testing.assert_array_equal(rows.weighted_risk_sums(matrix, weight), expected)
+
+
 @given(tables())
 def test_sums_over_the_time_at_risk_are_those_of_loops(table):
     time, event, entry, values = table
