@@ -152,10 +152,10 @@ def write_component(weights, q, rows, factor, component):
     n, remaining, c = np.uint64(end - start), 0.0, ZERO
     at_risk[n] = 0.0
     for behind in range(n):
-        i = n - ONE - behind
-        remaining += values[i]
-        at_risk[i] = remaining
-        hazard[i] = of_rank[np.uint64(ranks[i])] * factor
+        place = n - ONE - behind
+        remaining += values[place]
+        at_risk[place] = remaining
+        hazard[place] = of_rank[np.uint64(ranks[place])] * factor
     for i in range(n):
         # Written for every row, kept for censored ones: a branch would be mispredicted.
         n_censored[i], censored[c] = c, i
@@ -163,10 +163,10 @@ def write_component(weights, q, rows, factor, component):
     n_censored[n] = c
     inverse = 1.0 / max(remaining, TOLERANCE)
     for k in range(c):
-        i = censored[k]
+        place = censored[k]
         per_g[k] = inverse
-        if at_risk[i + ONE] > 0.0:
-            inverse *= at_risk[i] / at_risk[i + ONE]
+        if at_risk[place + ONE] > 0.0:
+            inverse *= at_risk[place] / at_risk[place + ONE]
     per_g[c] = inverse
     is_known = n > ZERO and survival_after(component, n) > TOLERANCE
     return end - start, (hazard[n - ONE] if is_known else np.inf)
@@ -202,7 +202,7 @@ def count_up_to(hazard, low, high, h, factor):
 
 @called
 def first_direct(components, n_rows, root, factor, shares, bound, low):
-    """First direct row, from ``low`` on, at which the survival of the mixture is at most a bound."""
+    """First direct row, from ``low`` on, at which the mixture is at most a bound."""
     direct, residual = components
     high, n_root = n_rows[0], root.hazard.shape[0]
     fewest, most = 0, n_rows[1]
