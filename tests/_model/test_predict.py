@@ -12,6 +12,7 @@ from cqrf._model import kinds, predict
 from cqrf._model.predict import (
     CensoringAt,
     CensoringCurves,
+    Confidence,
     MaxLevel,
     QuantileIntervals,
     Quantiles,
@@ -155,6 +156,25 @@ def test_with_a_working_model_weights_and_curves_are_made_once_for_each_kind(
     read_weights(forest.model_, queries, [*readers, Quantiles(solver, levels)], 1)
     made = {name: len(found) for name, found in calls.items()}
     assert made == {"forest_weights": 2, "compute_steps": 2, "bag_moves": 2, "mix_steps": 1}
+
+
+def test_confidence_reads_what_its_parts_read_in_one_pass_over_the_bags(plain, data, monkeypatch):
+    model, times = plain.model_, np.array(TIMES)
+    solver, queries = read_solver(plain, model.censoring), encode_queries(model, data.X[:37])
+    parts = [
+        Quantiles(solver, LEVELS),
+        QuantileIntervals(solver, LEVELS[:2], 1.96),
+        SurvivalErrors(times),
+    ]
+    solution, ends, errors = (read_one(model, queries, part) for part in parts)
+    calls = count_calls(monkeypatch, "bag_variances")
+    monkeypatch.setattr(forest_weights_module, "CHUNK_WEIGHTS", 10 * len(model.order))
+    found = read_one(model, queries, Confidence(solver, LEVELS, 2, times, 1.96), 1)
+    assert len(calls) == 4  # chunks of ten queries
+    assert_array_equal(found.solution.values, solution.values)
+    assert_array_equal(found.solution.last_neighbor, solution.last_neighbor)
+    assert_array_equal(found.ends, ends)
+    assert_array_equal(found.errors, errors)
 
 
 def test_a_quantile_interval_makes_weights_once(plain, data, monkeypatch):
