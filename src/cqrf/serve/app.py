@@ -87,10 +87,11 @@ def make_app(
         responses={400: _error("The host is not allowed, or the body cannot be read.")},
     )
     _add_handlers(app)
-    _add_assets(app)
+    # Routes are compared with a request in this order: those that compute come first.
     _add_predictions(app, view, limits, WorkerThreads(effective_n_jobs(n_jobs)), strict=strict)
     _add_description(app, view, limits)
     _add_rows(app, view, strict=strict)
+    _add_assets(app)
     document = write_document(app, view, limits, strict=strict)
 
     @app.get("/openapi.json", include_in_schema=False)
@@ -181,6 +182,7 @@ def _check_size(n_rows: int, request: PredictionRequest, limits: Limits) -> None
 
 def _add_description(app: FastAPI, view: ModelView, limits: Limits) -> None:
     description = describe_model(view, limits)
+    health_content = {"status": "ok", "version": cqrf.__version__}  # reading the version is slow
 
     @app.get("/model", response_model=schema.ModelDescription, tags=["forest"])
     async def model() -> PlainJson:
@@ -190,7 +192,7 @@ def _add_description(app: FastAPI, view: ModelView, limits: Limits) -> None:
     @app.get("/healthz", response_model=schema.Health, tags=["server"])
     async def health() -> PlainJson:
         """Whether the server is running."""
-        return PlainJson({"status": "ok", "version": cqrf.__version__})
+        return PlainJson(health_content)
 
 
 def _add_rows(app: FastAPI, view: ModelView, *, strict: bool) -> None:
