@@ -298,6 +298,10 @@ def test_training_queries_leave_out_the_trees_that_drew_the_row(data):
     weights = read_one(model, queries, WeightRows())
     used = np.array([[weights[i, j] > 0 for j in (i, i ^ 1)] for i in range(200)])
     assert not used.any()  # neither a row nor its cluster predicts itself
+    rows = np.array([7, 1, 199])
+    some, expected = training_queries(model, rows, 2), queries.take(rows)
+    assert_array_equal(some.codes, expected.codes)
+    assert_array_equal(some.in_bag, expected.in_bag)
 
 
 def test_queries_without_a_tree_are_known(data):
