@@ -177,6 +177,27 @@ def test_confidence_reads_what_its_parts_read_in_one_pass_over_the_bags(plain, d
     assert_array_equal(found.errors, errors)
 
 
+def test_an_interval_takes_the_larger_error_on_either_side_of_the_quantile(plain, data):
+    model, level, width = plain.model_, 0.4, 1.5
+    solver, queries = read_solver(plain, model.censoring), encode_queries(model, data.X[:6])
+    ends = read_one(model, queries, QuantileIntervals(solver, np.array([level]), width))[:, 0]
+    curves = read_one(model, queries, SurvivalCurves())
+    quantiles = read_one(model, queries, Quantiles(solver, np.array([level]))).fill("clip")[:, 0]
+    earlier = -np.inf if model.censoring == "right" else np.inf
+    sides = []
+    for i, quantile in enumerate(quantiles):
+        times = [quantile, np.nextafter(quantile, earlier)]
+        errors = read_one(model, queries.take([i]), SurvivalErrors(times))[0]
+        sides.append(errors.argmax())
+        low, high = survival_interval(1 - level, width * errors.max(), model.censoring)
+        first, last = (
+            min(t for t, s in zip(curves[i].times, curves[i].values, strict=True) if s <= bound)
+            for bound in (high, low)
+        )
+        assert ends[i].tolist() == [min(first, quantile), max(last, quantile)]
+    assert set(sides) == {0, 1}
+
+
 def test_a_quantile_interval_makes_weights_once(plain, data, monkeypatch):
     calls = count_calls(monkeypatch, "forest_weights")
     plain.quantile_confidence_interval(data.X[:5], [0.25, 0.5])
