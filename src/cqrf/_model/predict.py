@@ -357,7 +357,7 @@ class WeightRows(Reader[sparse.csr_array, sparse.csr_array]):
 
     def join(self, parts: list[sparse.csr_array]) -> sparse.csr_array:
         """The rows of all chunks."""
-        return sparse.vstack(parts, format="csr")
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
 def survival_errors(chunk: Chunk, times: NDArray[np.float64]) -> NDArray[np.float64]:
