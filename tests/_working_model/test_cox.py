@@ -116,6 +116,12 @@ def test_likelihood_and_gradient(case):
         assert (up - down) / 2e-4 == pytest.approx(0, abs=1e-4 * scale)
 
 
+def test_a_negative_penalty_is_refused():
+    data, matrix = make_data()
+    with pytest.raises(np.linalg.LinAlgError, match="found penalty -900"):
+        maximise(make_rows(*data), matrix, -900.0, np.zeros(3))
+
+
 @pytest.mark.parametrize("start", [np.zeros(3), np.array([2.0, -2.0, 1.0])])
 def test_the_start_does_not_matter(start):
     data, matrix = make_data(200)

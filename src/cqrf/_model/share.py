@@ -43,7 +43,7 @@ MOST_SHARE = 0.5
 MOST_ROWS, MOST_UNITS = 500, 100_000
 FEWEST_ROWS = 20
 # They are read in blocks of so many: arrays of more rows would come from new pages of memory.
-BLOCK_ROWS = 64
+BLOCK_ROWS = 128
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from cqrf._runtime.compiling import kernel
 
@@ -123,6 +123,8 @@ def evaluate(rows: CoxRows, linear_predictor: Floats) -> Point:
 
 def maximise(rows: CoxRows, matrix: Floats, penalty: float, start: Floats) -> Floats:
     """Coefficients that maximise the penalised partial likelihood, from a start on."""
+    if len(start) == 0:
+        return start
     coefficients = start
     point = evaluate(rows, matrix @ coefficients)
     value = point.log_likelihood - penalty / 2 * coefficients @ coefficients
@@ -161,8 +163,14 @@ def _newton_step(
     hazard = rows.sums_at_risk(of_events / point.risk_sums)
     information = (matrix * (risk * hazard)[:, np.newaxis]).T @ matrix
     information -= (means * of_events[:, np.newaxis]).T @ means
-    information[np.diag_indices_from(information)] += penalty
-    step: Floats = cho_solve(cho_factor(information), gradient)
+    information.flat[:: len(information) + 1] += penalty
+    step: Floats
+    _, step, status = dposv(information, gradient)
+    if status != 0:
+        raise np.linalg.LinAlgError(
+            "the information matrix of the Cox model is not positive definite: the penalty must be "
+            f"positive and the columns finite; found penalty {penalty}."
+        )
     return step
 
 
