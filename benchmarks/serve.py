@@ -3,7 +3,9 @@
 Run: python benchmarks/serve.py    (wrk: apt-get install wrk)
 
 ``--against SRC`` compares one response with confidence with that of another revision, whose ``src``
-folder it is given: both servers run at the same time and get the same requests in turn.
+folder it is given. The other revision fits and writes the forest, which both serve; a third server
+has today's default, fitted by this revision. All run at the same time and get the same requests in
+turn.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from cqrf.datasets import load_pbc
 
 ROWS, COLUMNS, TREES, BAG = 10_000, 20, 500, 2
 N_REQUESTS = 300
+N_ROUNDS = 3
 CONNECTIONS = 16
 CONFIDENT = {"quantiles": [0.1, 0.5, 0.9], "intervals": [0.8], "confidence": 0.95}
 
@@ -50,6 +53,20 @@ def write_pbc(folder: Path) -> None:
     save(folder, table.X, table.y["time"], table.y["event"], BAG)
 
 
+def write_pbc_by(source: str | None, folder: Path) -> Path:
+    """The same by another revision, or by this one in a process of its own."""
+    folder.mkdir()
+    command = [sys.executable, __file__, "--write", str(folder)]
+    subprocess.run(command, env=make_environment(source, folder), check=True)
+    return folder
+
+
+def make_environment(source: str | None, folder: Path) -> dict[str, str]:
+    """Environment of a process of a revision, with a kernel cache of its own."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels")}
+    return environment if source is None else {**environment, "PYTHONPATH": source}
+
+
 def save(folder: Path, X: pd.DataFrame, time_: Any, event: Any, bag_size: int) -> None:
     """Fit and write ``model.cqrf`` and ``data.csv``."""
     forest = CensoredQuantileForest(
@@ -65,13 +82,10 @@ class Server:
     def __init__(self, folder: Path, source: str | None = None) -> None:
         program = "from cqrf.cli import main; main()"
         command = [sys.executable, "-c", program, "serve", "model.cqrf", "--data", "data.csv"]
-        environment = dict(os.environ)
-        if source is not None:
-            environment |= {"PYTHONPATH": source, "NUMBA_CACHE_DIR": str(folder / "kernels")}
         self.process = subprocess.Popen(
             [*command, "--port", "0"],
             cwd=folder,
-            env=environment,
+            env=make_environment(source, folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -133,30 +147,42 @@ def time_requests(address: str, path: str, bodies: list[bytes]) -> np.ndarray:
 def compare(source: str) -> None:
     """Print the time of one response with confidence, here and at another revision."""
     print(f"PBC data, {TREES} trees, bag_size={BAG}; median ms of one response with confidence\n")
-    print("| path | other revision | this one | ratio |\n|---|---|---|---|")
+    print("| path | other revision | this one | ratio | default of this one | ratio |")
+    print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_pbc(folder)
-        servers = [Server(folder, source), Server(folder)]
+        other = write_pbc_by(source, Path(name, "other"))
+        this, default = Path(name, "this"), write_pbc_by(None, Path(name, "default"))
+        shutil.copytree(other, this, ignore=shutil.ignore_patterns("kernels"))
+        servers = [Server(other, source), Server(this), Server(default)]
         try:
-            subjects = draw_subjects(servers[1].address, N_REQUESTS)
-            bodies = {
-                "/subjects": make_subject_requests(servers[1].address, N_REQUESTS),
-                "/predict": [
-                    json.dumps({"rows": [row], "times": [365, 1825], **CONFIDENT}).encode()
-                    for row in subjects
-                ],
-            }
-            for path, requests in bodies.items():
-                rounds = [
-                    [time_requests(server.address, path, [body])[0] for server in servers]
-                    for body in requests
-                ]
-                other, this = np.median(rounds, axis=0)
-                print(f"| {path} | {other:.1f} | {this:.1f} | {this / other:.2f} |", flush=True)
+            for path, requests in make_confident_requests(servers[1].address).items():
+                for server in servers:
+                    time_requests(server.address, path, requests[:3])  # kernels are compiled
+                for _ in range(N_ROUNDS):
+                    taken = [
+                        [time_requests(server.address, path, [body])[0] for server in servers]
+                        for body in requests
+                    ]
+                    before, now, with_model = np.median(taken, axis=0)
+                    print(
+                        f"| {path} | {before:.2f} | {now:.2f} | {now / before:.2f} "
+                        f"| {with_model:.2f} | {with_model / before:.2f} |",
+                        flush=True,
+                    )
         finally:
             for server in servers:
                 server.stop()
+
+
+def make_confident_requests(address: str) -> dict[str, list[bytes]]:
+    """Requests with confidence by path: one row of the API, two subjects of the page."""
+    return {
+        "/predict": [
+            json.dumps({"rows": [row], "times": [365, 1825], **CONFIDENT}).encode()
+            for row in draw_subjects(address, N_REQUESTS)
+        ],
+        "/subjects": make_subject_requests(address, N_REQUESTS),
+    }
 
 
 def run_wrk(server: Server, folder: Path, path: str, body: bytes, seconds: int) -> None:
@@ -224,8 +250,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="duration of each run of wrk")
     parser.add_argument("--against", metavar="SRC", help="src folder of another revision")
+    parser.add_argument("--write", metavar="FOLDER", type=Path, help="only write the PBC forest")
     arguments = parser.parse_args()
-    if arguments.against is not None:
+    if arguments.write is not None:
+        write_pbc(arguments.write)
+    elif arguments.against is not None:
         compare(arguments.against)
     else:
         measure(arguments.seconds)

@@ -219,3 +219,13 @@ def test_in_bag_bits_say_which_units_were_drawn(bootstrap, honest, bag_size, n_t
         marked = (bits[:, tree // 8] >> (tree % 8)) & 1
         drawn = draws_of_tree(sampling, 12, tree) != 0 if tree < n_trees else np.zeros(40, bool)
         assert np.array_equal(marked == 1, drawn)
+
+
+@pytest.mark.parametrize("n_trees", [1, 64, 150])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_in_bag_bits_of_some_units_are_their_rows(n_trees, n_jobs):
+    sampling = make_sampling(40, 18, False, True, 1)
+    units = np.array([39, 3, 3, 0])
+    bits = in_bag_bits(sampling, range(n_trees), 12, units, n_jobs)
+    assert bits.shape == (4, -(-n_trees // 8))
+    assert np.array_equal(bits, in_bag_bits(sampling, range(n_trees), 12)[units])

@@ -12,6 +12,7 @@ from cqrf._model import kinds, predict
 from cqrf._model.predict import (
     CensoringAt,
     CensoringCurves,
+    Confidence,
     MaxLevel,
     QuantileIntervals,
     Quantiles,
@@ -157,6 +158,46 @@ def test_with_a_working_model_weights_and_curves_are_made_once_for_each_kind(
     assert made == {"forest_weights": 2, "compute_steps": 2, "bag_moves": 2, "mix_steps": 1}
 
 
+def test_confidence_reads_what_its_parts_read_in_one_pass_over_the_bags(plain, data, monkeypatch):
+    model, times = plain.model_, np.array(TIMES)
+    solver, queries = read_solver(plain, model.censoring), encode_queries(model, data.X[:37])
+    parts = [
+        Quantiles(solver, LEVELS),
+        QuantileIntervals(solver, LEVELS[:2], 1.96),
+        SurvivalErrors(times),
+    ]
+    solution, ends, errors = (read_one(model, queries, part) for part in parts)
+    calls = count_calls(monkeypatch, "bag_variances")
+    monkeypatch.setattr(forest_weights_module, "CHUNK_WEIGHTS", 10 * len(model.order))
+    found = read_one(model, queries, Confidence(solver, LEVELS, 2, times, 1.96), 1)
+    assert len(calls) == 4  # chunks of ten queries
+    assert_array_equal(found.solution.values, solution.values)
+    assert_array_equal(found.solution.last_neighbor, solution.last_neighbor)
+    assert_array_equal(found.ends, ends)
+    assert_array_equal(found.errors, errors)
+
+
+def test_an_interval_takes_the_larger_error_on_either_side_of_the_quantile(plain, data):
+    model, level, width = plain.model_, 0.4, 1.5
+    solver, queries = read_solver(plain, model.censoring), encode_queries(model, data.X[:6])
+    ends = read_one(model, queries, QuantileIntervals(solver, np.array([level]), width))[:, 0]
+    curves = read_one(model, queries, SurvivalCurves())
+    quantiles = read_one(model, queries, Quantiles(solver, np.array([level]))).fill("clip")[:, 0]
+    earlier = -np.inf if model.censoring == "right" else np.inf
+    sides = []
+    for i, quantile in enumerate(quantiles):
+        times = [quantile, np.nextafter(quantile, earlier)]
+        errors = read_one(model, queries.take([i]), SurvivalErrors(times))[0]
+        sides.append(errors.argmax())
+        low, high = survival_interval(1 - level, width * errors.max(), model.censoring)
+        first, last = (
+            min(t for t, s in zip(curves[i].times, curves[i].values, strict=True) if s <= bound)
+            for bound in (high, low)
+        )
+        assert ends[i].tolist() == [min(first, quantile), max(last, quantile)]
+    assert set(sides) == {0, 1}
+
+
 def test_a_quantile_interval_makes_weights_once(plain, data, monkeypatch):
     calls = count_calls(monkeypatch, "forest_weights")
     plain.quantile_confidence_interval(data.X[:5], [0.25, 0.5])
@@ -278,6 +319,10 @@ def test_training_queries_leave_out_the_trees_that_drew_the_row(data):
     weights = read_one(model, queries, WeightRows())
     used = np.array([[weights[i, j] > 0 for j in (i, i ^ 1)] for i in range(200)])
     assert not used.any()  # neither a row nor its cluster predicts itself
+    rows = np.array([7, 1, 199])
+    some, expected = training_queries(model, rows, 2), queries.take(rows)
+    assert_array_equal(some.codes, expected.codes)
+    assert_array_equal(some.in_bag, expected.in_bag)
 
 
 def test_queries_without_a_tree_are_known(data):

@@ -135,6 +135,18 @@ def test_the_share_is_that_of_halves_of_the_trees(monkeypatch):
     assert 0.01 < np.abs(first - second).mean() < 0.2
 
 
+@pytest.mark.parametrize("n_trees", [30, 100])
+def test_the_share_does_not_depend_on_blocks_or_threads(n_trees, monkeypatch):
+    """With 30 trees most rows are left out, as they lack trees: small blocks are empty."""
+    monkeypatch.setattr(share, "MOST_SHARE", np.inf)
+    X, y = make_proportional()
+    expected = fit(X, y, n_trees).working.root_share
+    assert expected > 0
+    for n_rows, n_jobs in ((1, 1), (7, 2), (1000, 2)):
+        monkeypatch.setattr(share, "BLOCK_ROWS", n_rows)
+        assert fit(X, y, n_trees, n_jobs=n_jobs).working.root_share == expected
+
+
 @pytest.mark.parametrize("n_trees", [2, 3])
 def test_too_few_trees_have_no_root(n_trees):
     assert fit(*make_proportional(), n_trees).working.root_share == 0.0

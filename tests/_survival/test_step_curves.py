@@ -86,6 +86,19 @@ def test_nothing_is_known_of_rows_that_outlive_all_or_are_all_dead():
     assert np.isnan(rest.restricted_mean(1.0, beyond="restrict")).all()
 
 
+def test_the_first_time_at_most_a_value_is_found_for_one_value_or_several():
+    curves = StepCurves(
+        offsets=np.array([0, 2, 3]),
+        times=np.array([1.0, 3.0, 2.0]),
+        values=np.array([0.6, 0.2, 0.5]),
+        initial=np.ones(2),
+    )
+    found = curves.first_at_most([[1.0, 0.6, 0.3, 0.1], [0.9, 0.5, 0.4, 1.0]])
+    assert found.tolist() == [[-np.inf, 1, 3, np.inf], [2, 2, np.inf, -np.inf]]
+    assert curves.first_at_most([0.3, 0.5]).tolist() == [3, 2]
+    assert curves.first_at_most(0.5).tolist() == [3, 2]
+
+
 def test_a_mean_beyond_the_end_is_nan_restricted_or_extended():
     curves = curves_of([1, 2, 4], [1, 1, 0], [[1, 1, 1], [1, 1, 0]])
     assert_allclose(curves.restricted_mean(4.0), [(1 + 2 + 4) / 3, 1.5])

@@ -60,6 +60,19 @@ def test_sums_over_risk_sets_are_those_of_loops(table):
     assert rows.risk_sums(values).tolist() == expected
 
 
+@given(tables(), st.sampled_from("CF"))
+def test_weighted_sums_of_rows_are_those_of_loops(table, layout):
+    time, event, entry, values = table
+    rows = make_rows(time, event, np.ones(len(time)), entry)
+    matrix = np.array([values, values[::-1] + 1.0]).T.copy(order=layout)
+    weight = 1.0 + np.arange(len(time)) % 3
+    expected = np.zeros((int(event.sum()), 2))
+    for k, t in enumerate(time[event]):
+        for i in at_risk(time, entry, t):
+            expected[k] += weight[i] * matrix[i]
+    np.testing.assert_array_equal(rows.weighted_risk_sums(matrix, weight), expected)
+
+
 @given(tables())
 def test_sums_over_the_time_at_risk_are_those_of_loops(table):
     time, event, entry, values = table
@@ -101,6 +114,12 @@ def test_likelihood_and_gradient(case):
             penalised_likelihood(data, matrix, penalty, found + sign * step) for sign in (1, -1)
         )
         assert (up - down) / 2e-4 == pytest.approx(0, abs=1e-4 * scale)
+
+
+def test_a_negative_penalty_is_refused():
+    data, matrix = make_data()
+    with pytest.raises(np.linalg.LinAlgError, match="found penalty -900"):
+        maximise(make_rows(*data), matrix, -900.0, np.zeros(3))
 
 
 @pytest.mark.parametrize("start", [np.zeros(3), np.array([2.0, -2.0, 1.0])])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf.serve.data_rows import read_data_rows
+from cqrf.serve import data_rows
+from cqrf.serve.data_rows import read_data_rows, row_values
 from cqrf.serve.model_view import make_view
 from cqrf.serve.predictions import PredictionRequest, describe_subjects, end_content, predict_rows
 from cqrf.serve.values import RowsRead, read_rows
@@ -84,6 +85,19 @@ def test_the_page_gets_the_same_on_an_even_grid(view, forest, frame, rows):
     ):
         found = [[or_nan(value) for value in subject[name]] for subject in subjects]
         np.testing.assert_allclose(found, values, atol=1e-6)
+
+
+def test_values_of_a_row_are_written_once_and_of_few_rows_kept(forest, frame, monkeypatch):
+    data = read_data_rows(forest, frame, None, [str(i) for i in range(len(frame))], "patients.csv")
+    columns = make_view(forest, "forest").columns
+    monkeypatch.setattr(data_rows, "MAX_WRITTEN", 3)
+    written = [row_values(data, row, columns) for row in (5, 6, 5, 7, 8, 5)]
+    assert written[2] is written[0]
+    assert written[5] == written[0] is not written[5]  # the fourth row took the place of all
+    assert sorted(data.written) == [5, 8]
+    for row, values in zip((5, 6, 5, 7, 8, 5), written, strict=True):
+        treated, seen = frame.loc[row, ["treated", "seen"]]
+        assert (values["treated"], values["seen"]) == (treated, seen.date().isoformat())
 
 
 def test_neighbours_are_the_training_rows_of_largest_weight(view, forest, frame, target, rows):

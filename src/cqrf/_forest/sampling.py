@@ -10,7 +10,7 @@ such bags estimates the sampling variance of the forest.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,12 @@ from cqrf._runtime.random import (
     permutation_keys,
     permuted,
 )
+from cqrf._runtime.threads import thread_map
 
 # Number of the seed that the bags derive theirs from: larger than that of any tree.
 BAG_STREAM = 2**32
+# Trees whose bits are found by one task: a multiple of 8, so that tasks write whole bytes.
+TREES_TOGETHER = 64
 
 
 class TreeKeys(NamedTuple):
@@ -127,16 +130,34 @@ def draw_subsamples(sampling: Sampling, keys: TreeKeys) -> Subsamples:
         capacity = n_drawn  # clusters of many rows
 
 
-def in_bag_bits(sampling: Sampling, numbers: ArrayLike, seed: int) -> NDArray[np.uint8]:
+def in_bag_bits(
+    sampling: Sampling,
+    numbers: ArrayLike,
+    seed: int,
+    units: NDArray[np.integer[Any]] | None = None,
+    n_jobs: int | None = None,
+) -> NDArray[np.uint8]:
     """Which units the trees with these numbers have drawn.
 
-    Bits of shape (n_units, n_trees / 8, rounded up).
+    Bits of shape (n_units, n_trees / 8, rounded up), or those of some units, with trees in
+    parallel.
     """
-    n_units = sampling.n_units
     keys = derive_tree_keys(sampling, seed, numbers)
+    if units is None:
+        return _find_bits(sampling, keys)
+    first_trees = range(0, max(1, len(keys.growth)), TREES_TOGETHER)
+    tasks = [(sampling, keys.take(slice(i, i + TREES_TOGETHER)), units) for i in first_trees]
+    return np.concatenate(list(thread_map(_find_bits, tasks, n_jobs)), axis=1)
+
+
+def _find_bits(
+    sampling: Sampling, keys: TreeKeys, units: NDArray[np.integer[Any]] | None = None
+) -> NDArray[np.uint8]:
+    """Bits of all units or of some of them, from the keys of trees."""
+    n_units = sampling.n_units
     bits = np.zeros((n_units, (len(keys.growth) + 7) // 8), np.uint8)
     _in_bag_bits(keys, sampling.size, np.empty(n_units, np.int32), bits)
-    return bits
+    return bits if units is None else bits[units]
 
 
 class DrawWork(NamedTuple):
@@ -230,5 +251,5 @@ def _in_bag_bits(keys, size, draws, bits):
         # Which units are drawn does not depend on how honest halves share them out.
         draw_units(keys.order, keys.bag, keys.bootstrap, t, size, False, draws)
         for unit in range(draws.shape[0]):
-            if draws[unit] != 0:
-                bits[unit, t >> 3] |= np.uint8(1 << (t & 7))
+            # Not a branch: it would be mispredicted.
+            bits[unit, t >> 3] |= np.uint8(draws[unit] != 0) << np.uint8(t & 7)

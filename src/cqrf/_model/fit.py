@@ -170,7 +170,7 @@ def add_root_share(model: Model, n_jobs: int | None) -> Model:
     if model.working is None or not can_have_root(model.sampling):
         return model
     chosen = rows_to_score(model.training_weight)
-    return set_root_share(model, chosen, training_queries(model).take(chosen), n_jobs)
+    return set_root_share(model, chosen, training_queries(model, chosen, n_jobs), n_jobs)
 
 
 def rows_to_score(weight: NDArray[np.floating[Any]]) -> NDArray[np.intp]:

@@ -4,15 +4,14 @@
 weights, and passes both to every reader; then each reader joins its parts. Results depend neither
 on the chunks nor on the number of threads.
 
-A reader is a subclass of :class:`Reader` with two methods, ``read(chunk)`` and ``join(parts)``. To
-add one, add a class to this file.
+A reader is a subclass of :class:`Reader` in this file, with ``read(chunk)`` and ``join(parts)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -266,7 +265,15 @@ class RestrictedMean(ArrayReader):
         return means if chunk.given is None else np.where(np.greater(horizon, 0), means, np.nan)
 
 
-class SurvivalErrors(ArrayReader):
+class BagReader(Reader[Part, Result]):
+    """A reader for forests that were grown in bags."""
+
+    def check(self, model: Model) -> None:
+        """Raise unless the forest was grown in bags."""
+        check_errors(model)
+
+
+class SurvivalErrors(BagReader, ArrayReader):
     """Standard errors of P(T > t | x) at times, by the bootstrap of little bags."""
 
     def __init__(self, times: ArrayLike) -> None:
@@ -276,42 +283,63 @@ class SurvivalErrors(ArrayReader):
                 f"times must be a number or a list of numbers without NaN; found {times!r}."
             )
 
-    def check(self, model: Model) -> None:
-        """Raise unless the forest was grown in bags."""
-        check_errors(model)
-
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Errors of shape (n_queries, n_times)."""
         return survival_errors(chunk, np.tile(self.times, (chunk.n_queries, 1)))
 
 
+class Confident(NamedTuple):
+    """Quantiles, ends of intervals (n, n_intervals, 2), standard errors of curves (n, n_times)."""
+
+    solution: Solution
+    ends: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
-class QuantileIntervals(ArrayReader):
+class Confidence(BagReader[Confident, Confident]):
+    """Quantiles, intervals of the first of them, errors of curves: one pass over the bags."""
+
+    solver: QuantileSolver
+    levels: NDArray[np.float64]
+    n_intervals: int
+    times: NDArray[np.float64]
+    width: float
+
+    def read(self, chunk: Chunk) -> Confident:
+        """Estimates for the queries of a chunk."""
+        censoring, n = chunk.model.censoring, self.n_intervals
+        solution = Quantiles(self.solver, self.levels).read(chunk)
+        values = solution.fill("clip")[:, :n]
+        # S may cross the level in one large step: its error before the step counts as well.
+        before = np.nextafter(values, oriented(-np.inf, censoring))
+        times = np.tile(self.times, (chunk.n_queries, 1))
+        errors = survival_errors(chunk, np.hstack([values, before, times]))
+        of_level = np.maximum(errors[:, :n], errors[:, n : 2 * n])
+        lower, upper = survival_interval(1.0 - self.levels[:n], self.width * of_level, censoring)
+        first = np.minimum(chunk.survival.first_at_most(upper), values)
+        last = np.maximum(chunk.survival.first_at_most(lower), values)
+        return Confident(solution, np.stack([first, last], axis=-1), errors[:, 2 * n :])
+
+    def join(self, parts: list[Confident]) -> Confident:
+        """The estimates of all chunks."""
+        solutions, ends, errors = zip(*parts, strict=True)
+        joined = Quantiles(self.solver, self.levels).join(list(solutions))
+        return Confident(joined, np.concatenate(ends), np.concatenate(errors))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileIntervals(BagReader, ArrayReader):
     """Confidence intervals of quantiles, ``width`` standard errors on each side."""
 
     solver: QuantileSolver
     levels: NDArray[np.float64]
     width: float
 
-    def check(self, model: Model) -> None:
-        """Raise unless the forest was grown in bags."""
-        check_errors(model)
-
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Ends of shape (n_queries, n_levels, 2)."""
-        censoring, levels = chunk.model.censoring, self.levels
-        values = Quantiles(self.solver, levels).read(chunk).fill("clip")
-        # S may cross the level in one large step: its error before the step counts as well.
-        before = np.nextafter(values, oriented(-np.inf, censoring))
-        errors = survival_errors(chunk, np.hstack([values, before]))
-        errors = errors.reshape(len(values), 2, len(levels)).max(axis=1)
-        middle = np.broadcast_to(1.0 - levels, values.shape)
-        lower, upper = survival_interval(middle, self.width * errors, censoring)
-        ends = np.empty((*values.shape, 2))
-        for k in range(len(levels)):
-            ends[:, k, 0] = np.minimum(chunk.survival.first_at_most(upper[:, k]), values[:, k])
-            ends[:, k, 1] = np.maximum(chunk.survival.first_at_most(lower[:, k]), values[:, k])
-        return ends
+        n_levels, no_times = len(self.levels), np.empty(0)
+        return Confidence(self.solver, self.levels, n_levels, no_times, self.width).read(chunk).ends
 
 
 class WeightRows(Reader[sparse.csr_array, sparse.csr_array]):
@@ -329,7 +357,7 @@ class WeightRows(Reader[sparse.csr_array, sparse.csr_array]):
 
     def join(self, parts: list[sparse.csr_array]) -> sparse.csr_array:
         """The rows of all chunks."""
-        return sparse.vstack(parts, format="csr")
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
 def survival_errors(chunk: Chunk, times: NDArray[np.float64]) -> NDArray[np.float64]:

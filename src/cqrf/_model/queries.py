@@ -74,19 +74,26 @@ def training_codes(model: Model) -> NDArray[np.uint8]:
     return np.ascontiguousarray(model.rows.codes[:, model.ranks].T)
 
 
-def training_queries(model: Model) -> Queries:
-    """The training rows in the order of their table, each without the trees that drew it."""
+def training_queries(
+    model: Model, rows: NDArray[np.intp] | None = None, n_jobs: int | None = None
+) -> Queries:
+    """Training rows, each without the trees that drew it: all in the order of their table, or some.
+
+    ``rows`` are numbers of rows of the table.
+    """
     if not model.keeps_features:
         raise ValueError(
             "a forest grown on Dask keeps no features of its training rows, so there are no "
             "out-of-bag predictions: use rows held out, with predict and score."
         )
-    drawn = in_bag_bits(model.sampling, model.tree_numbers, model.seed)
-    unit = find_clusters(model.sampling.unit_of_row[model.ranks])
-    drawn = np.where(unit[:, np.newaxis] >= 0, drawn[unit], np.uint8(0))
+    ranks = model.ranks if rows is None else model.ranks[rows]
+    unit = find_clusters(model.sampling.unit_of_row[ranks])
+    drawn = in_bag_bits(model.sampling, model.tree_numbers, model.seed, unit, n_jobs)
+    drawn[unit < 0] = 0
+    codes = np.ascontiguousarray(model.rows.codes[:, ranks].T)
     working = model.working
-    linear_predictor = None if working is None else working.linear_predictor[model.ranks]
-    return Queries(training_codes(model), drawn, linear_predictor=linear_predictor)
+    linear_predictor = None if working is None else working.linear_predictor[ranks]
+    return Queries(codes, drawn, linear_predictor=linear_predictor)
 
 
 def has_tree(model: Model, queries: Queries) -> NDArray[np.bool_]:

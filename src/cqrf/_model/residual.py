@@ -47,7 +47,8 @@ class ResidualTrees(NamedTuple):
         """Leaves of queries in direct and in residual trees; the latter index ``leaf_rows``."""
         starts, sizes = leaves
         n = self.n_direct
-        shifted = np.maximum(starts[:, n:] - self.first_leaf_row, 0)  # 0 for trees left out
+        shifted = starts[:, n:] - self.first_leaf_row
+        np.maximum(shifted, 0, out=shifted)  # 0 for trees left out
         return Leaves(starts[:, :n], sizes[:, :n]), Leaves(shifted, sizes[:, n:])
 
 

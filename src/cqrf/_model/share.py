@@ -18,6 +18,8 @@ forest's square is left out: products are taken between two halves of the trees.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,8 @@ MOST_SHARE = 0.5
 # which trees have drawn a row would take too long to find, and a large forest needs no help.
 MOST_ROWS, MOST_UNITS = 500, 100_000
 FEWEST_ROWS = 20
+# They are read in blocks of so many: arrays of more rows would come from new pages of memory.
+BLOCK_ROWS = 128
 
 Floats = NDArray[np.float64]
 
@@ -52,20 +56,26 @@ def can_have_root(sampling: Sampling) -> bool:
     return sampling.n_units <= MOST_UNITS and sampling.bag_size == 1
 
 
+class Block(NamedTuple):
+    """Some of the rows that are scored: those that have trees of either kind in either half."""
+
+    leaves: tuple[Leaves, Leaves]
+    """In direct and in residual trees."""
+    linear_predictor: Floats
+
+
 def choose_root_share(
     model: Model, queries: Queries, rank: NDArray[np.intp], n_jobs: int | None = None
 ) -> float:
     """Share of the root, from training rows out of bag and their ranks."""
-    working, residual = model.working, model.residual_trees
-    assert working is not None
+    residual = model.residual_trees
     assert residual is not None
-    assert queries.linear_predictor is not None
-    kinds = residual.split(find_leaves(model.forest, queries.codes, queries.in_bag))
-    has_trees = np.all([_has_trees(half) for kind in kinds for half in _halves(kind)], axis=0)
-    if has_trees.sum() < FEWEST_ROWS:
+    some = [queries.take(slice(i, i + BLOCK_ROWS)) for i in range(0, len(rank), BLOCK_ROWS)]
+    found = thread_map(_find_block, [(model, residual, each) for each in some], n_jobs)
+    blocks, have_trees = zip(*found, strict=True)
+    rank = rank[np.concatenate(have_trees)]
+    if len(rank) < FEWEST_ROWS:
         return 0.0
-    leaves = tuple(Leaves(kind.starts[has_trees], kind.sizes[has_trees]) for kind in kinds)
-    rank, linear_predictor = rank[has_trees], queries.linear_predictor[has_trees]
     rows = model.rows
     every = Target(rows.time, rows.event)
     scored = read_evaluation_rows(
@@ -78,13 +88,10 @@ def choose_root_share(
     times = times[times < scored.horizon]
     if len(times) < 2:
         return 0.0
-    scale = make_scale(working, float(rows.time[-1]), linear_predictor)
-    tasks = [
-        (model, residual, half, scale, times) for half in zip(*map(_halves, leaves), strict=True)
-    ]
-    first, second = thread_map(_read_half, tasks, n_jobs)
-    root = as_curves(map_steps(repeat_steps(residual.root, len(rank)), scale), "right")
-    return best_share(scored, (first, second), root(times, "extend"), times)
+    tasks = [(model, residual, block, times) for block in blocks]
+    parts = thread_map(_read_block, tasks, n_jobs)
+    first, second, root = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return best_share(scored, (first, second), root, times)
 
 
 def best_share(
@@ -112,6 +119,17 @@ def best_share(
     return float(np.clip(share, 0.0, MOST_SHARE))
 
 
+def _find_block(
+    model: Model, residual: ResidualTrees, queries: Queries
+) -> tuple[Block, NDArray[np.bool_]]:
+    """The leaves of those queries that have trees, and which of the queries these are."""
+    assert queries.linear_predictor is not None
+    kinds = residual.split(find_leaves(model.forest, queries.codes, queries.in_bag))
+    has_trees = np.all([_has_trees(half) for kind in kinds for half in _halves(kind)], axis=0)
+    direct, on_residuals = (Leaves(each.starts[has_trees], each.sizes[has_trees]) for each in kinds)
+    return Block((direct, on_residuals), queries.linear_predictor[has_trees]), has_trees
+
+
 def _halves(leaves: Leaves) -> tuple[Leaves, Leaves]:
     """Every other tree."""
     even, odd = (Leaves(leaves.starts[:, k::2], leaves.sizes[:, k::2]) for k in (0, 1))
@@ -120,6 +138,21 @@ def _halves(leaves: Leaves) -> tuple[Leaves, Leaves]:
 
 def _has_trees(leaves: Leaves) -> NDArray[np.bool_]:
     return np.asarray((leaves.sizes > 0).any(axis=1))
+
+
+def _read_block(
+    model: Model, residual: ResidualTrees, block: Block, times: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Survival probabilities of either half of the trees and of the root, (n, n_times) each."""
+    assert model.working is not None
+    scale = make_scale(model.working, float(model.rows.time[-1]), block.linear_predictor)
+    first, second = (
+        _read_half(model, residual, half, scale, times)
+        for half in zip(*map(_halves, block.leaves), strict=True)
+    )
+    repeated = repeat_steps(residual.root, len(block.linear_predictor))
+    root = as_curves(map_steps(repeated, scale), "right")
+    return first, second, root(times, "extend")
 
 
 def _read_half(

@@ -33,7 +33,8 @@ from cqrf._runtime.arguments import read_fraction
 from cqrf._runtime.compiling import allocating_kernel, called, kernel
 from cqrf._survival.curves import RankedTarget
 
-MAX_BLOCK = 32  # times that are handled at once, as vectors; more would not stay in the cache
+MAX_BLOCK = 96  # times that are handled at once, as vectors; more would not stay in the cache
+VECTOR = 8  # numbers of a vector instruction: a width that is a multiple leaves no remainder
 
 
 class BagVariances(NamedTuple):
@@ -64,9 +65,9 @@ def bag_moves(
     """
     n_queries, n_times = at.shape
     n_bags = leaves.sizes.shape[1] // bag_size
-    means = np.empty((n_bags, n_queries, n_times + MAX_BLOCK))
+    means = np.empty((n_bags, n_queries, n_times))
     _, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means)
-    return BagMoves(np.moveaxis(means[:, :, :n_times], 0, 2), within)
+    return BagMoves(np.moveaxis(means, 0, 2), within)
 
 
 def bag_variances(
@@ -163,15 +164,16 @@ def follow_curve(ranks, weights, event):
     return CurvePath(own, later, survival)
 
 
-@kernel
+@allocating_kernel
 def write_influence(ranks, path, time, at, influence):
     """Write xi_i = dS(at) / dw_i of every row of weights, one column for each time.
 
     ranks : (n,) int32, ascending; path : CurvePath of the row; time : float64 by rank
     at : (n_times,) float64; influence : (n_train, width) float64, written at ``ranks``
     """
-    n = ranks.shape[0]
-    for j in range(at.shape[0]):
+    n, n_times = ranks.shape[0], at.shape[0]
+    n_before, survival, later = np.empty(n_times, np.int64), np.empty(n_times), np.empty(n_times)
+    for j in range(n_times):
         first, last = 0, n  # the number of rows up to at[j], by bisection
         while first < last:
             middle = (first + last) // 2
@@ -179,12 +181,12 @@ def write_influence(ranks, path, time, at, influence):
                 first = middle + 1
             else:
                 last = middle
-        survival = path.survival[first]
-        later = path.later[first] * survival
-        for i in range(first):
-            influence[ranks[i], j] = path.own[i] * survival
-        for i in range(first, n):
-            influence[ranks[i], j] = later
+        n_before[j], survival[j] = first, path.survival[first]
+        later[j] = path.later[first] * path.survival[first]
+    for i in range(n):
+        of_row, own = influence[ranks[i]], path.own[i]
+        for j in range(n_times):
+            of_row[j] = own * survival[j] if i < n_before[j] else later[j]
 
 
 @kernel
@@ -232,9 +234,12 @@ def add_bag(moves, mean, n_bags, between, within):
 
 @called
 def keep_means(means, bag, q, first, mean):
-    """Copy the mean of a bag for some times, from the ``first`` on, unless ``means`` is None."""
+    """Copy the mean of a bag for some times, from the ``first`` on, unless ``means`` is None.
+
+    The last block of times may be wider than what is left of them.
+    """
     if means is not None:
-        for j in range(mean.shape[0]):
+        for j in range(min(mean.shape[0], means.shape[2] - first)):
             means[bag, q, first + j] = mean[j]
 
 
@@ -244,7 +249,7 @@ def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means):
 
     leaves : Leaves of (n_queries, n_trees); leaf_rows : int32; weights : Weights of n_queries rows
     target : RankedTarget; at : (n_queries, n_times) float64; bag_size : int
-    means : (n_bags, n_queries, n_times or more) float64, written; None: not kept
+    means : (n_bags, n_queries, n_times) float64, written; None: not kept
 
     Times are taken in blocks, so that loops over them become vector instructions. Blocks do not
     change the order in which the terms of one time are added.
@@ -252,7 +257,7 @@ def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means):
     starts, sizes, offsets = leaves.starts, leaves.sizes, weights.offsets
     n_bags, (n_queries, n_times) = starts.shape[1] // bag_size, at.shape
     n_blocks = max(1, -(-n_times // MAX_BLOCK))
-    width = -(-n_times // n_blocks)
+    width = VECTOR * -(-n_times // (n_blocks * VECTOR))
     shape = (n_queries, n_blocks, width)
     between, within = np.zeros(shape), np.zeros(shape)
     influence, mean = np.zeros((target.time.shape[0], width)), np.empty(width)

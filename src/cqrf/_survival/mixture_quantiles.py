@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cqrf._forest.weights import Weights
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
-from cqrf._runtime.compiling import called, kernel
+from cqrf._runtime.compiling import ONE, ZERO, called, kernel
 from cqrf._survival.curves import RankedTarget, Steps
 from cqrf._survival.mixture import Scale, map_end, share_out
 from cqrf._survival.quantiles import Solution
@@ -41,7 +41,31 @@ class HazardRows(NamedTuple):
 
 
 class Component(NamedTuple):
-    """Rows of one query in one component, ascending; S after the first m of them, by m."""
+    """Rows of one query in direct or residual trees, ascending; filled by ``write_component``.
+
+    Attributes
+    ----------
+    hazard : float64
+        Of each row.
+    at_risk : float64
+        Weight behind the first m rows, by m.
+    n_censored : uint64
+        Number of censored rows among the first m, by m.
+    censored : uint64
+        Places of the censored rows.
+    per_g : float64
+        1 / G after the first c censored rows, by c; relative to the weight of all rows.
+    """
+
+    hazard: NDArray[np.float64]
+    at_risk: NDArray[np.float64]
+    n_censored: NDArray[np.uint64]
+    censored: NDArray[np.uint64]
+    per_g: NDArray[np.float64]
+
+
+class Root(NamedTuple):
+    """Steps of the root, on the residual scale, and its value after the first m of them, by m."""
 
     hazard: NDArray[np.float64]
     survival: NDArray[np.float64]
@@ -52,8 +76,8 @@ class Mixture(NamedTuple):
 
     direct: HazardRows
     residual: HazardRows
-    root: Component
-    """On the residual scale; without rows if it has no share."""
+    root: Root
+    """Without steps if it has no share."""
     root_end: float
     """Last residual up to which the root is known, infinity if it falls to 0."""
     shares: NDArray[np.float64]
@@ -73,7 +97,7 @@ def make_mixture(
     return Mixture(
         direct=HazardRows(direct_hazard, on_times.event),
         residual=HazardRows(on_residuals.time, on_residuals.event),
-        root=Component(root.times[:n_root], np.concatenate([[1.0], root.values[:n_root]])),
+        root=Root(root.times[:n_root], np.concatenate([[1.0], root.values[:n_root]])),
         root_end=float(root.end[0]),
         shares=np.array(shares),
         time=on_times.time,
@@ -97,7 +121,7 @@ def mixture_quantiles(
     order = np.argsort(taus, kind="stable")
     n_queries = len(scale.factor)
     lengths = [np.diff(each.offsets).max(initial=0) + 1 for each in weights]
-    work = tuple(Component(*np.empty((2, length))) for length in lengths)
+    work = tuple(_make_component(length) for length in lengths)
     solved, values = np.empty((2, n_queries, len(taus)))
     first, last = np.empty((2, n_queries))
     bounds = 1.0 - taus[order] + TOLERANCE
@@ -105,6 +129,13 @@ def mixture_quantiles(
     values[:, order] = oriented(solved, censoring)
     unfinished = np.flatnonzero((first < last) & np.isinf(solved).any(axis=1))
     return Solution(values, oriented(last, censoring)), unfinished
+
+
+def _make_component(length: int) -> Component:
+    """Work arrays for fewer rows than ``length``."""
+    hazard, at_risk, per_g = np.empty((3, length))
+    n_censored, censored = np.empty((2, length), np.uint64)
+    return Component(hazard, at_risk, n_censored, censored, per_g)
 
 
 @called
@@ -115,30 +146,51 @@ def write_component(weights, q, rows, factor, component):
     """
     start, end = weights.offsets[q], weights.offsets[q + 1]
     ranks, values = weights.ranks[start:end], weights.values[start:end]
-    hazard, survival = component.hazard, component.survival
-    n, remaining = end - start, 0.0
-    for i in range(n - 1, -1, -1):
-        survival[i + 1] = remaining
-        remaining += values[i]
-        hazard[i] = rows.hazard[ranks[i]] * factor
-    per_g, at_risk = 1.0 / max(remaining, TOLERANCE), remaining
-    survival[0] = 1.0
+    hazard, at_risk, n_censored = component.hazard, component.at_risk, component.n_censored
+    censored, per_g = component.censored, component.per_g
+    of_rank, event = rows.hazard, rows.event
+    n, remaining, c = np.uint64(end - start), 0.0, ZERO
+    at_risk[n] = 0.0
+    for behind in range(n):
+        place = n - ONE - behind
+        remaining += values[place]
+        at_risk[place] = remaining
+        hazard[place] = of_rank[np.uint64(ranks[place])] * factor
     for i in range(n):
-        after = survival[i + 1]
-        if rows.event[ranks[i]]:
-            survival[i + 1] = after * per_g
-        else:
-            survival[i + 1] = survival[i]
-            if after > 0.0:
-                per_g *= at_risk / after
-        at_risk = after
-    return n, (hazard[n - 1] if n > 0 and survival[n] > TOLERANCE else np.inf)
+        # Written for every row, kept for censored ones: a branch would be mispredicted.
+        n_censored[i], censored[c] = c, i
+        c += np.uint64(not event[np.uint64(ranks[i])])
+    n_censored[n] = c
+    inverse = 1.0 / max(remaining, TOLERANCE)
+    for k in range(c):
+        place = censored[k]
+        per_g[k] = inverse
+        if at_risk[place + ONE] > 0.0:
+            inverse *= at_risk[place] / at_risk[place + ONE]
+    per_g[c] = inverse
+    is_known = n > ZERO and survival_after(component, n) > TOLERANCE
+    return end - start, (hazard[n - ONE] if is_known else np.inf)
 
 
 @called
-def count_up_to(hazard, n, h, factor):
-    """Number of the first n rows whose hazard times a factor is at most h."""
-    low, high = 0, n
+def survival_after(component, m):
+    """S after the first m rows of a component.
+
+    S is the weight at risk over G. It does not change at a censoring, behind which no weight may be
+    left: there both are read before the row.
+    """
+    m = np.uint64(m)
+    if m == ZERO:
+        return 1.0
+    before = component.n_censored[m - ONE]
+    if component.n_censored[m] > before:
+        m -= ONE
+    return component.at_risk[m] * component.per_g[before]
+
+
+@called
+def count_up_to(hazard, low, high, h, factor):
+    """Number of rows whose hazard times a factor is at most h; it is in low .. high."""
     while low < high:
         middle = (low + high) >> 1
         if hazard[middle] * factor <= h:
@@ -149,22 +201,23 @@ def count_up_to(hazard, n, h, factor):
 
 
 @called
-def first_direct(components, n_rows, root, factor, shares, bound):
-    """First direct row at which the survival of the mixture is at most a bound."""
+def first_direct(components, n_rows, root, factor, shares, bound, low):
+    """First direct row, from ``low`` on, at which the mixture is at most a bound."""
     direct, residual = components
-    low, high = 0, n_rows[0]
+    high, n_root = n_rows[0], root.hazard.shape[0]
+    fewest, most = 0, n_rows[1]
     while low < high:
         middle = (low + high) >> 1
         h = direct.hazard[middle]
-        value = shares[0] * direct.survival[middle + 1]
-        value += shares[1] * residual.survival[count_up_to(residual.hazard, n_rows[1], h, 1.0)]
+        n_residual = count_up_to(residual.hazard, fewest, most, h, 1.0)
+        value = shares[0] * survival_after(direct, middle + 1)
+        value += shares[1] * survival_after(residual, n_residual)
         if shares[2] > 0.0:
-            n_root = root.hazard.shape[0]
-            value += shares[2] * root.survival[count_up_to(root.hazard, n_root, h, factor)]
+            value += shares[2] * root.survival[count_up_to(root.hazard, 0, n_root, h, factor)]
         if value <= bound:
-            high = middle
+            high, most = middle, n_residual
         else:
-            low = middle + 1
+            low, fewest = middle + 1, n_residual
     return low
 
 
@@ -178,9 +231,9 @@ def first_between(components, n_rows, root, factor, shares, bound, n_direct):
     before = direct.hazard[n_direct - 1] if n_direct > 0 else -np.inf
     behind = direct.hazard[n_direct] if n_direct < n_rows[0] else np.inf
     n_root = root.hazard.shape[0]
-    j = count_up_to(residual.hazard, n_rows[1], before, 1.0)
-    k = count_up_to(root.hazard, n_root, before, factor)
-    of_direct = shares[0] * direct.survival[n_direct]
+    j = count_up_to(residual.hazard, 0, n_rows[1], before, 1.0)
+    k = count_up_to(root.hazard, 0, n_root, before, factor)
+    of_direct = shares[0] * survival_after(direct, n_direct)
     while True:
         next_residual = residual.hazard[j] if j < n_rows[1] else np.inf
         next_root = root.hazard[k] * factor if k < n_root else np.inf
@@ -189,7 +242,7 @@ def first_between(components, n_rows, root, factor, shares, bound, n_direct):
             return np.inf
         j += next_residual == h
         k += next_root == h
-        value = of_direct + shares[1] * residual.survival[j] + shares[2] * root.survival[k]
+        value = of_direct + shares[1] * survival_after(residual, j) + shares[2] * root.survival[k]
         if value <= bound:
             return h
 
@@ -253,8 +306,9 @@ def _solve(weights, mixture, scale, bounds, work, solved, ends):
         first_end[q], last[q] = find_ends(
             last_direct, work[1], n_rows, ends_of_kinds, mixture, scale, factor
         )
+        i = 0
         for k in range(bounds.shape[0]):
-            i = first_direct(work, n_rows, root, factor, shares, bounds[k])
+            i = first_direct(work, n_rows, root, factor, shares, bounds[k], i)
             h = first_between(work, n_rows, root, factor, shares, bounds[k], i)
             found = find_time(h, scale.knots, scale.hazards, 0)[0]
             if h == np.inf and i < n_direct:

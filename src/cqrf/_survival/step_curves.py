@@ -166,11 +166,16 @@ class StepCurves:
         return values
 
     def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
-        """First time at which each curve is at most a value of its own; inf if it never is."""
-        bounds = np.broadcast_to(np.asarray(values, dtype=np.float64), len(self))
-        times = np.empty(len(self))
+        """First time at which each curve is at most a value of its own; inf if it never is.
+
+        Values of shape (n_queries, k) give times of that shape.
+        """
+        given = np.asarray(values, dtype=np.float64)
+        rows = given if given.ndim == 2 else given.reshape(-1, 1)
+        bounds = np.broadcast_to(rows, (len(self), rows.shape[1]))
+        times = np.empty(bounds.shape)
         _first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
-        return times
+        return times if given.ndim == 2 else times[:, 0]
 
     def restricted_mean(
         self, horizon: ArrayLike, censoring: str = "right", beyond: str = "nan"
@@ -314,18 +319,19 @@ def _evaluate_each(offsets, times, values, initial, at, out):
 
 @kernel
 def _first_at_most(offsets, times, values, initial, bounds, out):
-    """Write the first time at which curve q, which falls, is at most ``bounds[q]``."""
+    """Write the first time at which curve q, which falls, is at most each of ``bounds[q]``."""
     for q in range(bounds.shape[0]):
-        low, high = offsets[q], offsets[q + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if values[middle] <= bounds[q]:
-                high = middle
-            else:
-                low = middle + 1
-        out[q] = times[low] if low < offsets[q + 1] else np.inf
-        if initial[q] <= bounds[q]:
-            out[q] = -np.inf
+        for k in range(bounds.shape[1]):
+            low, high = offsets[q], offsets[q + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if values[middle] <= bounds[q, k]:
+                    high = middle
+                else:
+                    low = middle + 1
+            out[q, k] = times[low] if low < offsets[q + 1] else np.inf
+            if initial[q] <= bounds[q, k]:
+                out[q, k] = -np.inf
 
 
 @kernel

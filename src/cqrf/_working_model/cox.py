@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
+
+from cqrf._runtime.compiling import kernel
 
 MOST_STEPS = 30
 MOST_HALVINGS = 10
@@ -59,6 +61,17 @@ class CoxRows(NamedTuple):
             late = np.cumsum(values[self.by_entry[::-1]], axis=0)[::-1]
             late = np.concatenate([late, np.zeros_like(late[:1])])
             sums = sums - late[self.first_late]
+        return sums
+
+    def weighted_risk_sums(self, matrix: Floats, weight: Floats) -> Floats:
+        """``risk_sums`` of the rows of a matrix, each times a weight; in one pass over the rows."""
+        sums = np.empty((len(self.events), matrix.shape[1]))
+        running = np.empty(matrix.shape[1])
+        _sum_behind(matrix, weight, None, self.first, running, sums)
+        if self.by_entry is not None:
+            late = np.empty_like(sums)
+            _sum_behind(matrix, weight, self.by_entry, self.first_late, running, late)
+            sums -= late
         return sums
 
     def sums_at_risk(self, values: Floats) -> Floats:
@@ -110,6 +123,8 @@ def evaluate(rows: CoxRows, linear_predictor: Floats) -> Point:
 
 def maximise(rows: CoxRows, matrix: Floats, penalty: float, start: Floats) -> Floats:
     """Coefficients that maximise the penalised partial likelihood, from a start on."""
+    if len(start) == 0:
+        return start
     coefficients = start
     point = evaluate(rows, matrix @ coefficients)
     value = point.log_likelihood - penalty / 2 * coefficients @ coefficients
@@ -142,11 +157,41 @@ def _newton_step(
 ) -> Floats:
     of_events = rows.weight[rows.events]
     risk = point.relative_risk
-    means = rows.risk_sums(matrix * risk[:, np.newaxis]) / point.risk_sums[:, np.newaxis]
+    means = rows.weighted_risk_sums(matrix, risk)
+    means /= point.risk_sums[:, np.newaxis]
     gradient = of_events @ (matrix[rows.events] - means) - penalty * coefficients
     hazard = rows.sums_at_risk(of_events / point.risk_sums)
     information = (matrix * (risk * hazard)[:, np.newaxis]).T @ matrix
     information -= (means * of_events[:, np.newaxis]).T @ means
-    information[np.diag_indices_from(information)] += penalty
-    step: Floats = cho_solve(cho_factor(information), gradient)
+    information.flat[:: len(information) + 1] += penalty
+    step: Floats
+    _, step, status = dposv(information, gradient)
+    if status != 0:
+        raise np.linalg.LinAlgError(
+            "the information matrix of the Cox model is not positive definite: the penalty must be "
+            f"positive and the columns finite; found penalty {penalty}."
+        )
     return step
+
+
+@kernel
+def _sum_behind(matrix, weight, order, first, running, sums):
+    """Write weighted sums of the rows from some places on, each sum from the last row backwards.
+
+    matrix : (n, n_columns) float64; weight : (n,) float64
+    order : (n,) intp, rows in the order that places count, or None
+    first : (n_sums,) intp, ascending places; running : (n_columns,) float64, work array
+    sums : (n_sums, n_columns) float64, written
+    """
+    n_columns = matrix.shape[1]
+    for j in range(n_columns):
+        running[j] = 0.0
+    place = matrix.shape[0]
+    for k in range(first.shape[0] - 1, -1, -1):
+        while place > first[k]:
+            place -= 1
+            row = place if order is None else order[place]
+            for j in range(n_columns):
+                running[j] += matrix[row, j] * weight[row]
+        for j in range(n_columns):
+            sums[k, j] = running[j]

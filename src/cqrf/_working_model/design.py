@@ -49,7 +49,8 @@ class Design(NamedTuple):
     def scores(self, coefficients: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
         """Contribution of each bin to the linear predictor, shape (n_features, N_BINS)."""
         scores = np.zeros((n_features, N_BINS))
-        np.add.at(scores, self.feature, coefficients[:, np.newaxis] * self.values)
+        for feature, its_values in zip(self.feature, coefficients[:, np.newaxis] * self.values):
+            scores[feature] += its_values
         return scores
 
 

@@ -250,6 +250,8 @@ def _check_size(n_rows: int, request: PredictionRequest | EffectRequest, limits:
 
 
 def _add_description(app: FastAPI, description: dict[str, Any], kind: type[BaseModel]) -> None:
+    health_content = {"status": "ok", "version": cqrf.__version__}  # reading the version is slow
+
     @app.get("/model", response_model=kind, tags=["forest"])
     async def model() -> PlainJson:
         """Columns, ranges, categories, version, and how it was fitted."""
@@ -258,7 +260,7 @@ def _add_description(app: FastAPI, description: dict[str, Any], kind: type[BaseM
     @app.get("/healthz", response_model=schema.Health, tags=["server"])
     async def health() -> PlainJson:
         """Whether the server is running."""
-        return PlainJson({"status": "ok", "version": cqrf.__version__})
+        return PlainJson(health_content)
 
 
 def _add_rows(app: FastAPI, view: ModelView | EffectView, *, strict: bool) -> None:

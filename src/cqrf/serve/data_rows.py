@@ -30,6 +30,7 @@ from cqrf.serve.values import (
 
 MAX_FOUND = 50
 AnyForest = CensoredQuantileForest | CensoredTreatmentForest
+MAX_WRITTEN = 1000  # rows whose values are kept as JSON has them
 
 
 class UnseenLevel(NamedTuple):
@@ -57,6 +58,8 @@ class DataRows:
         Column that the labels come from; None if they are row numbers.
     unseen : dict of int to list of UnseenLevel
         Levels that training did not have, by the rows that have them.
+    written : dict of int to dict
+        What :func:`row_values` returned: the same rows are neighbours again and again.
     """
 
     matrix: NDArray[Any]
@@ -65,6 +68,7 @@ class DataRows:
     training: Target | None
     id_column: str | None = None
     unseen: dict[int, list[UnseenLevel]] = field(default_factory=dict)
+    written: dict[int, dict[str, Value]] = field(default_factory=dict)
 
 
 def rows_model(forest: AnyForest) -> Model:
@@ -115,12 +119,18 @@ def find_unseen_levels(forest: AnyForest, X: Any) -> dict[int, list[UnseenLevel]
 
 
 def row_values(data: DataRows, row: int, columns: Sequence[Column]) -> dict[str, Value]:
-    """Values of a row by column name, as JSON has them."""
-    values = data.matrix[row].tolist()
-    return {
-        column.name: write_value(float(value), column)
-        for column, value in zip(columns, values, strict=True)
-    }
+    """Values of a row by column name, as JSON has them; ``columns`` are those of the model."""
+    found = data.written.get(row)
+    if found is None:
+        values = data.matrix[row].tolist()
+        found = {
+            column.name: write_value(float(value), column)
+            for column, value in zip(columns, values, strict=True)
+        }
+        if len(data.written) >= MAX_WRITTEN:
+            data.written.clear()
+        data.written[row] = found
+    return found
 
 
 def find_row(

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._model.predict import (
+    Confidence,
     KnownTimes,
     MaxLevel,
-    QuantileIntervals,
     Quantiles,
     RestrictedMean,
     SurvivalAt,
@@ -134,21 +134,22 @@ def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRe
     ends = [level for tail in tails for level in (tail, 1 - tail)]
     levels = np.array([*request.quantiles, *ends], dtype=np.float64)
     times = np.array(request.times, dtype=np.float64)
-    readers: list[Any] = [Quantiles(solver, levels), MaxLevel(solver), SurvivalAt(times, "nan")]
-    readers += [KnownTimes(), *(RestrictedMean(horizon, "nan") for horizon in request.horizons)]
+    readers: list[Any] = [MaxLevel(solver), SurvivalAt(times, "nan"), KnownTimes()]
+    readers += [RestrictedMean(horizon, "nan") for horizon in request.horizons]
     queries = encode_queries(model, matrix, 1, request.given)
     quantile_intervals = survival_intervals = None
     if request.confidence is None or view.why_no_errors(request.given is not None) is not None:
-        results = read_weights(model, queries, readers, 1)
+        readers.append(Quantiles(solver, levels))
+        *results, solution = read_weights(model, queries, readers, 1)
     else:
         width = confidence_width(request.confidence)
-        requested = levels[: len(request.quantiles)]
-        readers += [SurvivalErrors(times), QuantileIntervals(solver, requested, width)]
+        readers.append(Confidence(solver, levels, len(request.quantiles), times, width))
         with np.errstate(over="ignore"):  # at levels near 1 an end is infinite
-            *results, errors, quantile_intervals = read_weights(model, queries, readers, 1)
-            band = survival_interval(results[2], width * errors, model.censoring)
+            *results, confident = read_weights(model, queries, readers, 1)
+            solution, quantile_intervals, errors = confident
+            band = survival_interval(results[1], width * errors, model.censoring)
         survival_intervals = np.stack(band, axis=-1)
-    solution, max_levels, survival, known, *found = results
+    max_levels, survival, known, *found = results
     if request.given is not None:  # T > given, so that min(T - given, h) = h for h <= 0
         is_known = known[:, 0] <= known[:, 1]
         found = [
