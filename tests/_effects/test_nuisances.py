@@ -92,7 +92,14 @@ def test_no_tree_that_drew_a_cluster_predicts_one_of_its_rows(data):
             name = groups[row]
             expected = drawn[names.index(name)] if name in names else np.zeros(n_trees, bool)
             assert np.array_equal(is_out, expected)
-    assert len(model.forests.pooled.order) == 300
+        codes = training_codes(model.forests.pooled)[other]
+        curves, seen = (
+            curves_on_grid(of_arm, Queries(codes, drawn), model.grid, None)
+            for drawn in (bits, None)
+        )
+        of_other = by_row(model, model.nuisances.survival[number])[other]
+        assert np.array_equal(of_other, curves)
+        assert not np.array_equal(of_other, seen)
     assert model.effect.sampling.n_units == len(np.unique(groups))
 
 

@@ -283,7 +283,7 @@ def test_the_density_is_the_fall_of_the_curve_over_time_around_a_quantile():
     flat = np.ones_like(steady)
     assert densities(model, stopped, np.array([0.2]))[0, 0] == pytest.approx(0.1)
     assert densities(model, stopped, np.array([0.35]))[0, 0] == pytest.approx(0.1 / 7)
-    assert np.isnan(densities(model, stopped, np.array([0.55]))).all()
+    assert np.isnan(densities(model, stopped, np.array([0.5, 0.55]))).all()
     assert np.isnan(densities(model, flat, np.array([0.5]))).all()
 
 

@@ -8,8 +8,6 @@ from cqrf._effects.targets import Quantiles, RestrictedMeans, SurvivalProbabilit
 from cqrf._survival.step_curves import BeyondFollowUpWarning
 from support.treated import fit_small, make_data
 
-HERE = __file__
-
 
 @pytest.fixture(scope="module")
 def data():
@@ -171,20 +169,24 @@ def short(data):
     return fit_small(data, data.treatment).fit(data.X, y, data.treatment)
 
 
-CALLS = {
-    "effect": lambda forest, X, **at: forest.effect(X, **at),
-    "effect_interval": lambda forest, X, **at: forest.effect_interval(X, **at),
-    "effect_oob": lambda forest, X, **at: forest.effect_oob(**at),
-    "scores": lambda forest, X, **at: forest.scores(**at),
-    "ate": lambda forest, X, **at: forest.ate(**at).estimate,
-    "error": lambda forest, X, **at: forest.ate(**at).standard_error,
-    "best_linear_projection": lambda forest, X, **at: (
-        forest.best_linear_projection(**at).coefficient
-    ),
-    "rate": lambda forest, X, **at: forest.rate(**at).estimate,
-    "rate of priorities": lambda forest, X, **at: forest.rate(np.arange(300.0), **at).estimate,
-    "toc": lambda forest, X, **at: forest.toc(**at).estimate,
-}
+CALLS = [
+    "forest.effect(X, **at)",
+    "forest.effect_interval(X, **at)",
+    "forest.effect_oob(**at)",
+    "forest.scores(**at)",
+    "forest.ate(**at).estimate",
+    "forest.ate(**at).standard_error",
+    "forest.best_linear_projection(**at).coefficient",
+    "forest.rate(**at).estimate",
+    "forest.rate(all_rows, **at).estimate",
+    "forest.toc(**at).estimate",
+]
+
+
+def run(call, data, forest, **at):
+    """Run a line of a user's file."""
+    names = {"forest": forest, "X": data.X[:4], "all_rows": data.X[:, 0], "at": at}
+    return eval(compile(call, "users_file.py", "eval"), names)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -194,10 +196,10 @@ def test_beyond_the_follow_up_of_an_arm_effects_are_nan_with_one_warning(data, s
     )
     for at in ({"horizon": 0.81}, {"target": "survival", "times": 0.81}):
         with pytest.warns(BeyondFollowUpWarning, match=message) as caught:
-            values = CALLS[call](short, data.X[:4], **at)
+            values = run(call, data, short, **at)
         assert np.isnan(values).all()
-        assert [each.filename for each in caught] == [HERE]
-    known = CALLS[call](short, data.X[:4], horizon=0.8)
+        assert [each.filename for each in caught] == ["users_file.py"]
+    known = run(call, data, short, horizon=0.8)
     assert np.isfinite(known).all()
 
 
