@@ -33,8 +33,14 @@ def fit_treatment(trial):
     """Fit a small treatment forest to the trial."""
 
     def fit(**arguments):
-        nuisance = CensoredQuantileForest(n_estimators=80, time_unit="days", event_name="death")
-        forest = CensoredTreatmentForest(n_estimators=40, nuisance_forest=nuisance, random_state=0)
+        nuisance = CensoredQuantileForest(n_estimators=80)
+        forest = CensoredTreatmentForest(
+            n_estimators=40,
+            nuisance_forest=nuisance,
+            time_unit="days",
+            event_name="death",
+            random_state=0,
+        )
         X, y, arm = trial
         return forest.fit(X, y, arm, control="placebo", **arguments)
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from cqrf._effects.treatment import HIGH, LOW
 from cqrf._input.features import read_features
 from cqrf._model.queries import encode_all, training_codes
-from cqrf._views.effects import Arm, describe_assumptions, list_arms, time_words
+from cqrf._views.effects import Arm, describe_assumptions, list_arms
 from cqrf._views.numbers import (
     format_count,
     format_number,
@@ -48,9 +48,7 @@ def build_effects_content(
             "forest there is write_report."
         )
     check_is_fitted(forest, "model_")
-    arms, found = list_arms(forest), time_words(forest)
-    notes = getattr(forest, "notes_", {})
-    words = Words(found.unit, notes.get("time") or "time", found.event_name)
+    arms, words = list_arms(forest), Words.of(forest)
     averages = describe_averages(forest, arms, words)
     return {
         "title": str(title),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cqrf._views.numbers import format_number
+from cqrf.effects import CensoredTreatmentForest
 from cqrf.estimator import CensoredQuantileForest
 
 
@@ -16,7 +17,7 @@ class Words(NamedTuple):
     event_name: str | None = None
 
     @staticmethod
-    def of(forest: CensoredQuantileForest) -> Words:
+    def of(forest: CensoredQuantileForest | CensoredTreatmentForest) -> Words:
         """From the settings of a forest and the notes in its model file."""
         notes = getattr(forest, "notes_", {})
         unit, event = getattr(forest, "time_unit", None), getattr(forest, "event_name", None)

@@ -21,7 +21,6 @@ from cqrf._views.effects import (
     describe_assumptions,
     is_assigned_by_design,
     list_arms,
-    time_words,
 )
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.serve.columns import ColumnSummary, summarise_columns
@@ -104,7 +103,7 @@ def make_effect_view(
 def describe_effect_model(view: EffectView, limits: Limits) -> dict[str, Any]:
     """Columns, arms, training rows, settings and limits."""
     forest, model, data = view.forest, view.model, view.data
-    train, words = model.effect.training_target, time_words(forest)
+    train = model.effect.training_target
     return {
         "name": view.name,
         "version": cqrf.__version__,
@@ -121,8 +120,8 @@ def describe_effect_model(view: EffectView, limits: Limits) -> dict[str, Any]:
         "last_time": float(train.time.max()),
         "trees": len(model.effect.forest.roots),
         "censoring": "right",
-        "time_unit": words.unit,
-        "event_name": words.event_name,
+        "time_unit": forest.time_unit,
+        "event_name": forest.event_name,
         "settings": plain_parameters(forest),
         "notes": dict(getattr(forest, "notes_", {})),
         "limits": limits.model_dump(),
