@@ -93,6 +93,26 @@ def test_what_is_not_known_is_null_with_a_reason(effect_client, treatment_forest
     assert {quantile["control"]["reason"], quantile["treatment"]["reason"]} == {"after_bound"}
 
 
+def test_extreme_times_are_answered(arms, effect_rows, start_server, make_client):
+    X, y, arm = arms
+    forest = CensoredTreatmentForest(
+        n_estimators=8, nuisance_forest=CensoredQuantileForest(n_estimators=80), random_state=0
+    ).fit(X, y["time"], arm)
+    assert np.isinf(forest.model_.ends).all()  # without censoring all times are known
+    question = {
+        "rows": effect_rows[:1],
+        "times": [-1.7e308, 1.7e308],
+        "horizons": [1e-300, 1.7e308],
+        "quantiles": [5e-324, 1 - 2**-53],
+        "confidence": 0.9999,
+    }
+    with start_server(make_app(make_effect_view(forest, "e.cqrf"))) as address:
+        status, found = make_client(address).post("/effects", question)
+    assert status == 200
+    EffectsResponse.model_validate(found, strict=True)
+    assert found["rows"][0]["survival"][0]["value"] == 0
+
+
 def test_the_default_is_the_time_gained_and_the_median(
     effect_client, treatment_forest, effect_rows
 ):

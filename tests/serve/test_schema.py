@@ -42,7 +42,18 @@ def has_times_for_other_rows(body):
 
 @pytest.mark.parametrize(("method", "path", "mode"), TRIED)
 def test_every_operation_conforms_to_its_document(api, method, path, mode):
-    operation = api[path][method]
+    check_operation(api[path][method], path, mode)
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_effects_conform_to_their_document(effect_view, mode):
+    app = make_app(effect_view, hosts=["testserver"])
+    api = schemathesis.openapi.from_asgi("/openapi.json", app)
+    check_operation(api["/effects"]["POST"], "/effects", mode)
+
+
+def check_operation(operation, path, mode):
+    """Send what the document allows, or what it does not, and check the responses."""
     statuses = set()
 
     @given(case=operation.as_strategy(generation_mode=mode))

@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from cqrf.serve.effect_view import EffectView
 from cqrf.serve.openapi import row_schema
 from cqrf.serve.schema import Limits
+from cqrf.serve.values import MAX_NUMBER
 
 DESCRIPTION = """Effects of a treatment on censored times, for rows of covariates.
 
@@ -35,7 +36,14 @@ def write_effect_document(
         schemas.pop(unused, None)
     schemas["Row"] = row_schema(view, "A value for each column; null where it is missing.", strict)
     row = {"$ref": "#/components/schemas/Row"}
-    schemas["EffectsRequest"]["properties"]["rows"] |= {"items": row, "maxItems": limits.rows}
+    fields = schemas["EffectsRequest"]["properties"]
+    fields["rows"] |= {"items": row, "maxItems": limits.rows}
+    (horizons,) = (kind for kind in fields["horizons"]["anyOf"] if kind["type"] == "array")
+    horizons["items"] = {
+        "type": "number",
+        "exclusiveMinimum": view.model.grid.start,
+        "maximum": MAX_NUMBER,
+    }
     schemas["EffectsRequest"]["example"] = {
         "rows": [{summary.column.name: summary.typical for summary in view.summaries}],
         "times": view.shown_times,

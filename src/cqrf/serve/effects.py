@@ -124,17 +124,22 @@ def estimate_linear(
     view: EffectView, queries: Queries, request: EffectRequest
 ) -> tuple[Floats, Floats]:
     """Times gained and differences of survival, with their standard errors."""
-    model = view.model
-    targets: list[LinearTarget] = [RestrictedMeans(horizon) for horizon in request.horizons]
-    if request.times:
-        targets.append(SurvivalProbabilities(np.array(request.times), False))
-    if not targets:
-        none = np.empty((len(queries.codes), 0))
-        return none, none
-    found = [effects_and_errors(model, target, queries, 1) for target in targets]
-    effects, errors = (np.hstack(each) for each in zip(*found, strict=True))
-    last_times = np.concatenate([target.last_times for target in targets])
-    return np.where(last_times <= model.ends.min(), effects, np.nan), errors
+    model, end = view.model, view.model.ends.min()
+    is_known = np.array([*request.horizons, *request.times], dtype=np.float64) <= end
+    effects, errors = np.full((2, len(queries.codes), len(is_known)), np.nan)
+    targets: list[LinearTarget] = [
+        RestrictedMeans(horizon) for horizon in request.horizons if horizon <= end
+    ]
+    times = np.array([time for time in request.times if time <= end])
+    if len(times):
+        targets.append(SurvivalProbabilities(times, False))
+    if targets:
+        with np.errstate(over="ignore", invalid="ignore"):  # horizons may be near the largest float
+            found = [effects_and_errors(model, target, queries, 1) for target in targets]
+        effects[:, is_known], errors[:, is_known] = (
+            np.hstack(each) for each in zip(*found, strict=True)
+        )
+    return effects, errors
 
 
 def row_content(

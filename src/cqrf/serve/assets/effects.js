@@ -128,6 +128,6 @@ function fillNumbers({ answer, model }) {
     ...row.quantiles.map((effect) => line("Median time", effect,
       `${shortenName(arms.treatment)} ${formatTime(effect.treatment)}, ${shortenName(arms.control)} ${formatTime(effect.control)}`)));
   const hidden = row.quantiles.some(({ reason }) => reason === "not_identifiable");
-  const notes = [answer.assumption, "Differences are estimated by themselves, not read off the curves.", ...(hidden ? ["The difference of the medians is not identifiable: censoring hides the median of an arm."] : [])];
+  const notes = [answer.assumption, "The time gained and the differences of survival are estimated directly; the difference of the medians is read off the curves.", ...(hidden ? ["The difference of the medians is not identifiable: censoring hides the median of an arm."] : [])];
   document.getElementById("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
 }
