@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import norm
 
 from cqrf.datasets import make_treatment
 from cqrf.datasets.treatment import DESIGNS
@@ -111,67 +112,86 @@ def test_rows_are_treated_as_often_as_their_propensity_says(kind):
             assert abs(data.treatment[inside].mean() - expected) < 4 * error
 
 
-def test_the_propensities_of_the_published_designs():
-    # By hand at x1 = x2 = 1/4: the density of beta(2, 4) is 20 x (1 - x)^3.
-    density = 20 * 0.25 * 0.75**3
-    logit = 1 / (1 + np.exp(-0.25))
-    expected = {"simple1": 0.5, "type1": (1 + density) / 4, "type4": logit**2, "spread": 0.5}
-    expected |= {"confounded": np.sin(np.pi / 16), "null": np.sin(np.pi / 16)}
+def some_row(kind, n=1):
+    """Rows with x = .64, .36, .75, .1, .9, ..., whose square roots are easy."""
+    return np.tile([0.64, 0.36, 0.75, 0.1, 0.9] * (DESIGNS[kind].n_features // 5), (n, 1))
+
+
+def test_the_propensities_by_hand():
+    # The density of beta(2, 4) is 20 x (1 - x)^3.
+    by_beta = (1 + 20 * 0.64 * 0.36**3) / 4
+    expected = dict.fromkeys(("type1", "type2", "type3", "type5"), by_beta)
+    expected |= {"simple1": 0.5, "spread": 0.5}
+    expected["type4"] = 1 / ((1 + np.exp(-0.64)) * (1 + np.exp(-0.36)))
+    expected |= dict.fromkeys(("confounded", "null"), np.sin(np.pi * 0.2304))
+    assert set(expected) == set(KINDS)
     for kind, value in expected.items():
-        X = np.full((1, DESIGNS[kind].n_features), 0.25)
-        assert DESIGNS[kind].propensity(X)[0] == pytest.approx(value)
+        assert DESIGNS[kind].propensity(some_row(kind))[0] == pytest.approx(value)
+    extreme = np.zeros((2, 10))
+    extreme[1, :2] = [0.5, 1.0]
+    assert DESIGNS["null"].propensity(extreme).tolist() == [0.1, 0.9]
 
 
 def test_the_times_of_each_kind_by_hand():
-    # At x = 1/4 everywhere.
-    root, sine = 0.5, np.sin(np.pi / 16)
-    base = -0.5 + 0.7 * (sine + 2 / 16 + 0.25 + 0.125)
+    base = -0.5 + 0.7 * (np.sin(np.pi * 0.2304) + 0.125 + 0.1 + 0.45)
     expected = {
-        "simple1": [(0.0, 0.25), (1.0, 0.25)],
-        "type1": [(-1.85 - 0.8 + 0.7 * root + 0.05, 1.0), (-2.25 + 0.7 - 0.4 - 0.2, 1.0)],
-        "type2": [(np.exp(0.25),), (np.exp(0.25 - 0.25),)],
-        "type3": [(6.3125,), (6.3125 + 2 * 0.2,)],
-        "type4": [(0.5,), (0.5,)],
-        "type5": [(np.exp(0.25),), (np.exp(0.25 - 0.15),)],
-        "confounded": [(base, 0.6), (base + 0.2, 0.6)],
+        "simple1": [(0.0, 0.64), (1.0, 0.64)],
+        "type1": [(-1.28, 1.0), (-0.82, 1.0)],
+        "type2": [(np.exp(0.64),), (np.exp(0.5),)],
+        "type3": [(6.8796,), (7.8796,)],
+        "type4": [(1.11,), (1.45,)],
+        "type5": [(np.exp(0.64),), (np.exp(0.6),)],
+        "confounded": [(base, 0.6), (base + 0.3, 0.6)],
         "null": [(base, 0.6), (base, 0.6)],
-        "spread": [(0.375, 0.3), (0.375, 0.3 + 0.225)],
+        "spread": [(1.015, 0.3), (1.015, 0.624)],
     }
     assert set(expected) == set(KINDS)
     for kind, by_arm in expected.items():
-        X = np.full((1, DESIGNS[kind].n_features), 0.25)
         for arm, parameters in enumerate(by_arm):
-            found = DESIGNS[kind].times(X, np.array([float(arm)]))
+            found = DESIGNS[kind].times(some_row(kind), np.array([float(arm)]))
             assert [float(np.ravel(p)[0]) for p in found] == pytest.approx(parameters)
+    low = some_row("type1")
+    low[0, 0] = 0.25
+    found = [DESIGNS["type1"].times(low, np.array([w])).location[0] for w in (0.0, 1.0)]
+    assert found == pytest.approx([-2.08, -2.02])
+    # Below .3 treatment does nothing in type4.
+    assert DESIGNS["type4"].times(low, np.ones(1)).mean[0] == pytest.approx(1.11)
 
 
+def weibull(scale):
+    return lambda level: scale * (-np.log1p(-level)) ** (2 / 3)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize(
-    ("kind", "median"),
+    ("kind", "quantile"),
     [
-        ("simple1", [1.0, 1.0]),
-        ("type1", [np.sqrt(np.log(2) / np.exp(m)) for m in (-1.95, -0.45)]),
-        ("type2", [1.5, 1.5]),
-        ("type5", [np.exp(0.25), 1.0]),
-        ("confounded", [np.exp(m) * np.log(2) ** (2 / 3) for m in (1.1, 0.6)]),
-        ("null", [np.exp(m) * np.log(2) ** (2 / 3) for m in (1.1, 0.6)]),
-        ("spread", [np.exp(1.425) * np.log(2) ** (2 / 3)] * 2),
+        ("simple1", [lambda level: 2 * level] * 2),
+        ("type1", [lambda q, r=r: np.sqrt(-np.log1p(-q) / np.exp(r)) for r in (-1.9, -0.93)]),
+        ("type2", [lambda level: 3 * level] * 2),
+        ("type5", [lambda q, m=m: np.exp(norm.ppf(q, m)) for m in (0.64, -0.11)]),
+        ("confounded", [weibull(np.exp(0.98)), weibull(np.exp(0.48))]),
+        ("null", [weibull(np.exp(0.98)), weibull(np.exp(0.48))]),
+        ("spread", [weibull(np.exp(1.48))] * 2),
     ],
 )
-def test_the_median_of_the_censoring_time_by_hand(kind, median):
-    X = np.full((MANY, DESIGNS[kind].n_features), 0.25)
-    for arm, truth in enumerate(median):
+def test_quantiles_of_the_censoring_time_by_hand(kind, quantile, level):
+    for arm, truth in enumerate(quantile):
         w = np.full(MANY, float(arm))
-        drawn = DESIGNS[kind].draw_censoring(np.random.default_rng(arm), X, w)
-        assert (drawn > truth).mean() == pytest.approx(0.5, abs=4.5 * 0.5 / np.sqrt(MANY))
+        drawn = DESIGNS[kind].draw_censoring(np.random.default_rng(arm), some_row(kind, MANY), w)
+        error = np.sqrt(level * (1 - level) / MANY)
+        assert (drawn <= truth(level)).mean() == pytest.approx(level, abs=4.5 * error)
 
 
 @pytest.mark.parametrize(("kind", "mean"), [("type3", 12.0), ("type4", 1.0)])
 def test_whole_censoring_times_have_a_poisson_mean(kind, mean):
-    X = np.full((MANY, 5), 0.25)
-    drawn = DESIGNS[kind].draw_censoring(np.random.default_rng(0), X, np.zeros(MANY))
-    mean += np.log1p(np.exp(0.25))
+    drawn = DESIGNS[kind].draw_censoring(
+        np.random.default_rng(0), some_row(kind, MANY), np.zeros(MANY)
+    )
+    mean += np.log1p(np.exp(0.75))
     assert np.array_equal(drawn, np.floor(drawn))
     assert drawn.mean() == pytest.approx(mean, abs=4.5 * np.sqrt(mean / MANY))
+    assert drawn.var() == pytest.approx(mean, rel=0.03)
 
 
 def test_the_null_has_no_effect_and_spread_none_on_the_median():
@@ -205,6 +225,7 @@ def test_a_seed_gives_the_same_rows(kind):
     assert np.array_equal(first.y, again.y)
     assert np.array_equal(first.treatment, again.treatment)
     assert not np.array_equal(first.y, other.y)
+    assert (make_treatment(kind, n=30).true_survival(first.X, -1.0, 1) == 1.0).all()
     old = make_treatment(kind, n=30, random_state=np.random.RandomState(0))
     assert old.X.shape == first.X.shape
 
