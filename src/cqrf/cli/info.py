@@ -61,6 +61,8 @@ TREATMENT_DEFAULTS: dict[str, Any] = {
     "max_features": None,
     "max_depth": None,
     "bag_size": 4,
+    "time_unit": None,
+    "event_name": None,
     "n_jobs": None,
     "random_state": None,
 }
