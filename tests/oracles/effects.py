@@ -43,10 +43,7 @@ class RowResponse:
         """Integral from 0 on: of 1 up to the start, and of the response from there on."""
         inside = [t for t in (*self.grid, self.time) if start < t < horizon]
         corners = sorted({start, horizon, *inside})
-        return start + sum(
-            self.at(left) * (right - left)
-            for left, right in pairwise(corners)
-        )
+        return start + sum(self.at(left) * (right - left) for left, right in pairwise(corners))
 
 
 def step_mean(grid, values, horizon):
