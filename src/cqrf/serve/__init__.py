@@ -4,6 +4,8 @@
 defines requests and responses, ``openapi.py`` writes the OpenAPI document. ``values.py`` converts
 between JSON and the numbers the forest reads, ``columns.py`` describes the columns,
 ``data_rows.py`` holds the rows of a table, and ``model_view.py`` joins them with the forest.
-``predictions.py`` predicts, ``description.py`` describes the model. ``assets/`` is what a browser
-loads, beside the chart script and the style of ``_views/assets``.
+``predictions.py`` predicts, ``description.py`` describes the model. ``effects.py``,
+``effect_view.py``, ``effect_schema.py`` and ``effect_openapi.py`` are the same for a treatment
+forest. ``assets/`` is what a browser loads, beside the chart script and the style of
+``_views/assets``.
 """
