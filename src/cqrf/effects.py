@@ -242,7 +242,8 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         X : array-like or frame of shape (n, n_features)
         times : array-like, optional
         arm : {0, 1} or a name
-            0 is the control, 1 the treatment; or one of ``arms_``.
+            0 is the control and 1 the treatment, also where arms are called by numbers; or one of
+            ``arms_``.
         beyond : {"nan", "extend"}
             What becomes of times after the last one at which the arm is known.
         """
