@@ -5,7 +5,7 @@ Run: python benchmarks/serve.py    (wrk: apt-get install wrk)
 ``--against SRC`` compares one response with confidence with that of another revision, whose ``src``
 folder it is given. The other revision fits and writes the forest, which both serve; a third server
 has today's default, fitted by this revision. All run at the same time and get the same requests in
-turn.
+turn. Other work on the machine moves the 10 % quantile of the times less than their median.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ def time_requests(address: str, path: str, bodies: list[bytes]) -> np.ndarray:
 
 def compare(source: str) -> None:
     """Print the time of one response with confidence, here and at another revision."""
-    print(f"PBC data, {TREES} trees, bag_size={BAG}; median ms of one response with confidence\n")
+    print(
+        f"PBC data, {TREES} trees, bag_size={BAG}; a response with confidence: 10 % quantile, ms\n"
+    )
     print("| path | other revision | this one | ratio | default of this one | ratio |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
@@ -163,7 +165,7 @@ def compare(source: str) -> None:
                         [time_requests(server.address, path, [body])[0] for server in servers]
                         for body in requests
                     ]
-                    before, now, with_model = np.median(taken, axis=0)
+                    before, now, with_model = np.quantile(taken, 0.1, axis=0)
                     print(
                         f"| {path} | {before:.2f} | {now:.2f} | {now / before:.2f} "
                         f"| {with_model:.2f} | {with_model / before:.2f} |",
