@@ -144,4 +144,7 @@ def split_kinds(model: Model, queries: Queries, leaves: Leaves) -> TreeKinds | N
 
 def _take_trees(leaves: Leaves, n_trees: int) -> Leaves:
     """Leaves in the first trees."""
-    return Leaves(leaves.starts[:, :n_trees], leaves.sizes[:, :n_trees])
+    return Leaves(
+        np.ascontiguousarray(leaves.starts[:, :n_trees]),
+        np.ascontiguousarray(leaves.sizes[:, :n_trees]),
+    )

@@ -49,7 +49,11 @@ class ResidualTrees(NamedTuple):
         n = self.n_direct
         shifted = starts[:, n:] - self.first_leaf_row
         np.maximum(shifted, 0, out=shifted)  # 0 for trees left out
-        return Leaves(starts[:, :n], sizes[:, :n]), Leaves(shifted, sizes[:, n:])
+        # Contiguous, so that kernels are compiled for one layout of arrays.
+        return (
+            Leaves(np.ascontiguousarray(starts[:, :n]), np.ascontiguousarray(sizes[:, :n])),
+            Leaves(shifted, np.ascontiguousarray(sizes[:, n:])),
+        )
 
 
 def count_direct(n_trees: int) -> int:
