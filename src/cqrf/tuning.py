@@ -43,7 +43,7 @@ NOT_TUNED = {"n_estimators", "random_state", "verbose", "n_jobs", "bag_size", "c
 NOT_TUNED |= {"prediction", "unidentified", "time_unit", "event_name"}  # skill is the same
 SPACE: dict[str, tuple[Any, ...]] = {
     "max_features": (None, 0.67, 0.33, "sqrt"),
-    "working_model": ("auto", None),
+    "working_model": ("cox", "cox", "cox", None),  # it helps most tables, with any criterion
     "max_samples": (0.35, 0.5, 0.65, 0.8),
     "honest": (True, False),
     "criterion": ("censored_quantile", "quantile", "variance", "logrank"),
@@ -306,6 +306,8 @@ def draw_settings(
     if space is not None:
         return {name: values[rng.randint(len(values))] for name, values in space.items()}
     settings = {name: values[rng.randint(len(values))] for name, values in SPACE.items()}
+    if start.solver != "root" or start.censoring_survival != "beran":  # it needs curves
+        settings["working_model"] = "auto"
     if start.bag_size > 1:  # confidence intervals need honest trees on at most half of the rows
         settings |= {"honest": True, "max_samples": min(settings["max_samples"], 0.5)}
     largest = max(2 * SMALLEST_NODE, LARGEST_NODE_SHARE * n_rows)
