@@ -18,7 +18,7 @@ from benchmarks.peers.forests import LEAF_SIZE, LEVELS, SAMPLE_SHARE
 from benchmarks.peers.grf_core import find_driver
 
 LEAF_SETTINGS = {"min_samples_leaf": LEAF_SIZE, "min_samples_split": 2, "min_child_fraction": 0.0}
-NOT_HONEST = {"honest": False, "max_samples": SAMPLE_SHARE, **LEAF_SETTINGS}
+NOT_HONEST = {"honest": False, "working_model": None, "max_samples": SAMPLE_SHARE, **LEAF_SETTINGS}
 GRF_SETTINGS = {
     "split_quantiles": LEVELS,
     "honest": True,
