@@ -151,9 +151,9 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         y : array-like
             What :func:`~cqrf.censored` returns; right-censored, without entry times.
         treatment : array-like of shape (n,)
-            Two values: 0 and 1, False and True, or two texts.
+            Two values of any kind, such as 0 and 1, False and True, or two texts.
         control : optional
-            Which of them is the control. Default: the smaller one, in the order of the alphabet.
+            Which of them is the control. Default: the smaller one, or the first in the alphabet.
         propensity : float or array-like of shape (n,), optional
             Known probability of treatment, as in a trial. Default: it is estimated.
         sample_weight : array-like of shape (n,), optional
@@ -191,9 +191,10 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         X : array-like or frame of shape (n, n_features)
         target : {"rmst", "survival", "quantile"}
             ``"rmst"``: E[min(T1, h) - min(T0, h) | x], time gained up to ``horizon`` (default: the
-            last time at which a tenth of either arm is at risk). ``"survival"``:
+            last time at which a tenth of each arm is at risk). ``"survival"``:
             P(T1 > t | x) - P(T0 > t | x) at ``times``. ``"quantile"``: quantile of T1 less that of
-            T0, at ``quantiles`` (default: the median); infinite or NaN where censoring hides one.
+            T0, at ``quantiles`` (default: the median); infinite if censoring hides one, NaN if it
+            hides both.
         horizon : float, optional
         times, quantiles : float or sequence of float, optional
 

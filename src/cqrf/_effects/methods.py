@@ -59,7 +59,8 @@ class Overlap:
         return (
             f"Overlap(propensity from {low:.3f} to {high:.3f}; {self.n_outside} of "
             f"{len(self.propensity)} rows below .05 or above .95; "
-            f"{self.censoring_floored:.1%} of rows with a probability of censoring at its limit)"
+            f"{self.censoring_floored:.1%} of rows with a probability of being uncensored at its "
+            "limit)"
         )
 
 
@@ -122,7 +123,8 @@ class AverageMethods:
             the average curves of the arms.
         population : {"all", "treated", "control", "overlap"}
             Whose average: of all rows, of those who were treated or not, or of all with weights
-            e (1 - e), which leave those without a counterpart out. Quantiles: ``"all"`` only.
+            e (1 - e), which give
+            little weight to those with hardly a counterpart. Quantiles: ``"all"`` only.
         subset : array-like of bool of shape (n,), or of row numbers, optional
             Training rows to average over.
         confidence : float, default=0.95

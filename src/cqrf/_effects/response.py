@@ -5,9 +5,10 @@ With S and G the survival curves of T and of the censoring time in the row's own
     Y*(t) = S(t) {1 - [1(Y <= t, event) / (S(Y) G(Y-))
                        - sum over u <= min(Y, t) of dLambda(u) / (S(u) G(u-))]}.
 
-Its mean given x is P(T > t | x) if S or G is right. Without censoring it is 1(Y > t), whatever S
-is. At ties events leave the risk set before censorings. S is kept on a grid of times, and jumps
-there. S and G are kept above LEAST_SURVIVAL and LEAST_CENSORING, since they are divided by.
+Its mean given x is P(T > t | x) of that arm if S or G is right. Without censoring it is 1(Y > t),
+whatever S is. At ties events leave the risk set before censorings. S is kept on a grid of times,
+and jumps there. S and G are kept above LEAST_SURVIVAL and LEAST_CENSORING, since they are divided
+by.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class EffectsRequest(Strict):
         default=None,
         max_length=MAX_HORIZONS,
         description="Horizons h of the time gained, E[min(T, h)] of the treatment less that of the "
-        "control. Default: the last time at which a tenth of either arm is at risk.",
+        "control. Default: the last time at which a tenth of each arm is at risk.",
     )
     times: list[TimeNumber] = Field(
         default=[],
