@@ -10,8 +10,8 @@ from joblib import effective_n_jobs
 from cqrf._forest.binning import EDGE_SAMPLE
 from cqrf._forest.spec import N_BINS
 from cqrf._model.settings import Settings
+from cqrf._model.share import BLOCK_ROWS, MOST_UNITS
 from cqrf._model.share import MOST_ROWS as SCORED_ROWS
-from cqrf._model.share import MOST_UNITS
 from cqrf._working_model.design import MOST_COLUMNS
 from cqrf._working_model.fit import FOLDS, MOST_ROWS
 
@@ -32,7 +32,7 @@ FIXED_BYTES = 14_000_000
 # With a working model
 RESIDUAL_ROW_BYTES = 8 + 8 + 8 + 1  # linear predictor, hazard, residual and event of a row
 RESIDUAL_SORTING_BYTES = 34  # a row of a residual leaf while the rows of leaves are sorted by time
-DESIGN_COPIES = 4.4  # of the columns of the design while a Newton step is computed
+DESIGN_COPIES = 2.9  # of the columns of the design while a Newton step is computed
 SHARE_BYTES = 8_000_000  # outcomes and curves at the times at which the share is scored
 SHARE_WEIGHT_BYTES = 70  # a weight of a row that is scored, and its steps on both scales
 JOINING_SHARE = 0.7  # of the trees' own arrays that are held while they are joined, field by field
@@ -87,11 +87,12 @@ def estimate_memory(
     sorting = grown / JOINING_SHARE + RESIDUAL_SORTING_BYTES * residual_leaf_rows
     scoring = 0.0
     if n <= MOST_UNITS:
-        # Weights of a row out of bag, from half of the trees of a kind; a thread for each half.
+        # Weights of a row out of bag, from half of the trees of a kind; a thread for each block.
         weights = min(n, n_trees / 4 * (1 - min(size, n) / n) * leaf_rows / leaves)
-        weights *= min(n, SCORED_ROWS) * min(2, effective_n_jobs(n_jobs))
+        scored = min(n, SCORED_ROWS)
+        weights *= min(scored, BLOCK_ROWS * effective_n_jobs(n_jobs))
         scoring = SHARE_BYTES + weights * SHARE_WEIGHT_BYTES
-        scoring += n * n_trees / 8 + codes
+        scoring += scored * (n_trees / 8 + n_features)
     # What sorting has freed is in pieces of other sizes: scoring does not use it again.
     after = max(growing_now, max(sorting, forest + 4 * residual_leaf_rows) + scoring)
     peak = max(
