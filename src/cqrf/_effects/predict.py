@@ -21,7 +21,7 @@ from cqrf._model.queries import Queries, training_codes, training_queries
 from cqrf._survival.little_bags import standard_errors
 
 # Factor of the errors that little bags give. With it intervals of 95 % covered 95 % on average over
-# simulations; without it 89 %.
+# simulations (benchmarks/effects.py).
 INFLATION = 1.4
 # Half of the width of the window, in probability, over which the density at a quantile is taken.
 DENSITY_WINDOW = 0.1

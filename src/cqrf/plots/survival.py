@@ -259,7 +259,7 @@ def _place_labels(
 ) -> tuple[list[Place | None], float]:
     """Places beside the curves, and the margin that labels without such a place need.
 
-    A wider margin leaves less room beside the curves, so that more labels may need it.
+    A wider margin leaves less space beside the curves, so that more labels may need it.
     """
     if len(labels) == 1:
         return [None], MARGIN
