@@ -7,6 +7,10 @@ read (:func:`oriented`), and every result is negated back.
 
 Delayed entry (left truncation): a row with an entry time is at risk only after it; a subject
 whose event came before its entry is not in the table at all.
+
+Competing risks: ``cause`` says which of several events came first (see ``_input/causes.py``);
+``event`` is True for any of them. Interval censoring: T lies in (lower, time], or is ``time`` where
+both are equal (see ``_input/intervals.py``); a row without an upper end is censored at ``time``.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf._input.causes import Cause, Causes, is_binary, match_causes, number_causes, read_causes
 from cqrf._runtime.arguments import is_missing, name_row, read_floats
 
 Times = TypeVar("Times", NDArray[np.float64], float)
@@ -37,19 +42,37 @@ class TimedeltaWarning(UserWarning):
 
 
 class Target(NamedTuple):
-    """Times, events and, for rows that enter late, entry times; checked."""
+    """Times and events, checked; what is absent is None."""
 
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
     entry: NDArray[np.float64] | None = None
+    cause: NDArray[np.uint8] | None = None
+    """With several causes: the number of each row's cause, from 1 on; 0 if it is censored."""
+    causes: tuple[Cause, ...] = ()
+    """Name of each cause; empty if the table does not tell causes apart."""
+    lower: NDArray[np.float64] | None = None
+    """With interval censoring: T is known to be after it, or equal to it if it is the time."""
 
     def take(self, rows: NDArray[Any]) -> Target:
         """Some of the rows, in the order given."""
-        entry = None if self.entry is None else self.entry[rows]
-        return Target(self.time[rows], self.event[rows], entry)
+        entry, cause, lower = (
+            None if each is None else each[rows] for each in (self.entry, self.cause, self.lower)
+        )
+        return Target(self.time[rows], self.event[rows], entry, cause, self.causes, lower)
+
+    def drop_single_cause(self) -> Target:
+        """The same without causes if all events have the same: it is an ordinary event then."""
+        return self if len(self.causes) > 1 else self._replace(cause=None, causes=())
 
 
-def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) -> NDArray[np.void]:
+def censored(
+    time: ArrayLike,
+    event: ArrayLike,
+    entry: ArrayLike | None = None,
+    *,
+    censored: Any = None,
+) -> NDArray[np.void]:
     """Pair times with events into one structured array, the ``y`` of ``fit``.
 
     Parameters
@@ -58,16 +81,19 @@ def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) 
         Observed time: of the event, or of censoring where the event was not observed. Numbers in
         any unit, in which all predictions are then; or timedeltas, which are read in days.
     event : array-like of shape (n,)
-        True (or 1) where the event was observed, False (or 0) where it was censored.
+        True (or 1) where the event was observed, False (or 0) where it was censored. With
+        competing risks: the cause of each row's event, as a whole number or a text.
     entry : array-like of shape (n,), optional
         Time from which a row was under observation, before its ``time``; -inf or NaN for a row
         that was observed from the start.
+    censored : optional
+        Value of ``event`` that means censored. Default: False or 0.
 
     Returns
     -------
     ndarray of shape (n,)
-        Structured array with the fields ``event`` (bool) and ``time`` (float), and ``entry``
-        (float) if given.
+        Structured array with the fields ``event`` (bool) and ``time`` (float), ``entry`` (float)
+        if given, and ``cause`` if there are several causes; it is 0 or "" in censored rows.
 
     Examples
     --------
@@ -75,22 +101,35 @@ def censored(time: ArrayLike, event: ArrayLike, entry: ArrayLike | None = None) 
     >>> y = censored([5.0, 8.0, 3.0], [True, False, True])
     >>> y["time"]
     array([5., 8., 3.])
+    >>> y = censored([5.0, 8.0, 3.0], ["death", "alive", "transplant"], censored="alive")
+    >>> y["cause"].tolist()
+    ['death', '', 'transplant']
     """
+    kinds = None
+    if censored is not None or not is_binary(event):
+        kinds = number_causes(np.asarray(event), censored)
+        event = kinds.number > 0
     target = pair(time, event, entry)
-    fields = TARGET_FIELDS if target.entry is None else [*TARGET_FIELDS, ("entry", "<f8")]
+    fields: list[tuple[str, Any]] = [*TARGET_FIELDS]
+    if target.entry is not None:
+        fields.append(("entry", "<f8"))
+    if kinds is not None and len(kinds.names) > 1:
+        fields.append(("cause", kinds.values.dtype))
     y = np.empty(len(target.time), dtype=fields)
     y["event"] = target.event
     y["time"] = target.time
     if target.entry is not None:
         y["entry"] = target.entry
+    if kinds is not None and len(kinds.names) > 1:
+        y["cause"] = kinds.values
     return y
 
 
 def read_target(y: Any, first_row: int = 0) -> Target:
     """Read ``y`` in any of its forms.
 
-    A structured array with one boolean and one float field, and perhaps ``entry``; two
-    columns (time, event), as an array or a frame; or one column of times that are all events.
+    A structured array with one boolean and one float field, and perhaps ``entry`` and ``cause``;
+    two columns (time, event), as an array or a frame; or one column of times that are all events.
     Errors count rows from ``first_row``, the first row of this part of a larger table.
     """
     if y is None:
@@ -99,7 +138,10 @@ def read_target(y: Any, first_row: int = 0) -> Target:
             "or a 1-D array of times if nothing is censored."
         )
     names = getattr(y, "columns", None)
-    if names is not None and {"time", "event"} <= set(names):
+    if names is not None and {"time", "cause"} <= set(names):
+        entry = np.asarray(y["entry"]) if "entry" in set(names) else None
+        y = censored(np.asarray(y["time"]), np.asarray(y["cause"]), entry)
+    elif names is not None and {"time", "event"} <= set(names):
         entry = np.asarray(y["entry"]) if "entry" in set(names) else None
         return pair(np.asarray(y["time"]), np.asarray(y["event"]), entry, first_row)
     y = np.asarray(y)
@@ -173,7 +215,12 @@ def time_order(time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[n
 def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int32]]:
     """The target in time order, oriented to the right, and the row number of each rank."""
     check_side_of_entry(target.entry is not None, censoring)
-    turned = Target(oriented(target.time, censoring), target.event, target.entry)
+    if target.causes and censoring == "left":
+        raise ValueError(
+            "several causes go with right censoring only: with censoring='left' fit one cause, as "
+            "in censored(time, cause == 1)."
+        )
+    turned = target._replace(time=oriented(target.time, censoring))
     order = time_order(turned.time, turned.event)
     return turned.take(order), order
 
@@ -206,12 +253,16 @@ def warn_of_negative_times(target: Target, censoring: str) -> None:
 
 
 def join_targets(targets: Sequence[Target]) -> Target:
-    """Concatenate the targets of parts of a table; all have entries, or none."""
+    """Concatenate the targets of parts of a table; all have entries, or causes, or none has."""
     entries = [target.entry for target in targets if target.entry is not None]
+    parts = [Causes(each.cause, each.causes) for each in targets if each.cause is not None]
+    kinds = match_causes(parts) if parts else None
     return Target(
         np.concatenate([target.time for target in targets]),
         np.concatenate([target.event for target in targets]),
         np.concatenate(entries) if entries else None,
+        None if kinds is None else kinds.number,
+        () if kinds is None else kinds.names,
     )
 
 
@@ -247,7 +298,7 @@ def _count_others(rows: NDArray[np.bool_]) -> str:
 
 
 def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
-    names = [name for name in y.dtype.names or () if name != "entry"]
+    names = [name for name in y.dtype.names or () if name not in ("entry", "cause")]
     events = [name for name in names if y.dtype[name].kind == "b"]
     times = [name for name in names if y.dtype[name].kind in "fium"]
     if len(names) != 2 or len(events) != 1 or len(times) != 1:
@@ -257,7 +308,11 @@ def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
             f"found {fields}. Build it with censored(time, event)."
         )
     entry = y["entry"] if "entry" in (y.dtype.names or ()) else None
-    return pair(y[times[0]], y[events[0]], entry, first_row)
+    target = pair(y[times[0]], y[events[0]], entry, first_row)
+    if "cause" not in (y.dtype.names or ()):
+        return target
+    kinds = read_causes(y["cause"], target.event, first_row)
+    return target._replace(cause=kinds.number, causes=kinds.names)
 
 
 def _read_entry(entry: ArrayLike, time: NDArray[np.float64], first_row: int) -> NDArray[np.float64]:

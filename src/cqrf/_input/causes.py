@@ -1,0 +1,160 @@
+"""Competing risks: which of several events came first, as a number for each row.
+
+Causes are numbered from 1 on, in ascending order of their names; 0 means censored. A table with a
+single cause is an ordinary one: its cause is the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf._runtime.arguments import is_missing, name_row
+
+Cause = int | str
+
+# More different values are taken for a mistake: a column of times, say.
+MOST_CAUSES = 20
+
+
+class Causes(NamedTuple):
+    """The cause of each row."""
+
+    number: NDArray[np.uint8]
+    """0 if the row is censored, otherwise the place of its cause in ``names``, from 1 on."""
+    names: tuple[Cause, ...]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The name of each row's cause; 0, or "" for texts, if the row is censored."""
+        is_text = any(isinstance(name, str) for name in self.names)
+        return np.array(["" if is_text else 0, *self.names])[self.number]
+
+
+def is_binary(event: ArrayLike) -> bool:
+    """Whether events are True or False, or numbers of which none is a cause beside 0 and 1.
+
+    Values that cannot be read count as binary: the check of events says what is wrong with them.
+    """
+    values = np.asarray(event)
+    if values.ndim != 1 or values.dtype.kind == "b":
+        return True
+    if values.dtype.kind in "iuf":
+        return not _are_codes(values).all() or set(np.unique(values).tolist()) <= {0, 1}
+    if values.dtype.kind != "O":
+        return values.dtype.kind not in "US"
+    found = [value for value in values.tolist() if not is_missing(value)]
+    return all(isinstance(value, bool | int | float) and value in (0, 1) for value in found)
+
+
+def number_causes(event: NDArray[Any], censored: Any = None) -> Causes:
+    """Causes from a column of whole numbers or texts, one of whose values means censored.
+
+    Raises if that value cannot be told: a text must be named, and so must a number other than 0.
+    """
+    if event.ndim != 1:
+        raise ValueError(f"event must have one dimension; found shape {event.shape}.")
+    codes = _read_codes(event)
+    found = np.unique(codes).tolist()
+    if censored is None and 0 not in found:
+        raise ValueError(
+            f"event has the values {_listed(found)} and no 0: which of them means censored? Pass "
+            f"it as censored={found[0]!r}, say, or censored=0 if no row is censored."
+        )
+    is_censored = 0 if censored is None else _read_codes(np.array([censored], object)).tolist()[0]
+    if is_censored not in found and is_censored != 0:
+        raise ValueError(f"censored={censored!r} is no value of event, which has {_listed(found)}.")
+    if "" in found and is_censored != "":
+        raise ValueError('event is an empty text in some rows: pass censored="" if it means that.')
+    return _number(codes, is_censored)
+
+
+def read_causes(cause: NDArray[Any], event: NDArray[np.bool_], first_row: int = 0) -> Causes:
+    """Causes from the field ``cause`` of y, or of a part of it that may lack some of them."""
+    codes = _read_codes(cause)
+    kinds = _number(codes, "" if codes.dtype.kind == "U" else 0)
+    odd = np.flatnonzero((kinds.number > 0) != event)
+    if len(odd):
+        first = int(odd[0])
+        raise ValueError(
+            f"y has event {bool(event[first])} but cause {codes[first].item()!r} in "
+            f"{name_row(first_row + first)}. Build y with censored(time, cause)."
+        )
+    return kinds
+
+
+def match_causes(parts: Sequence[Causes]) -> Causes:
+    """The causes of all parts of a table, numbered alike; parts may lack some of them."""
+    names = sorted({name for part in parts for name in part.names})
+    number_of = {name: number for number, name in enumerate(names, start=1)}
+    numbers = [
+        np.array([0, *(number_of[name] for name in part.names)], np.uint8)[part.number]
+        for part in parts
+    ]
+    return Causes(np.concatenate(numbers), tuple(names))
+
+
+def find_cause(cause: Any, causes: Sequence[Cause]) -> int:
+    """Place of a cause among those of a forest."""
+    if not causes:
+        raise ValueError(
+            f"cause={cause!r}: this forest knows one kind of event. To tell causes apart, fit with "
+            "y = censored(time, cause)."
+        )
+    plain = cause.item() if isinstance(cause, np.generic) else cause
+    if isinstance(plain, bool) or plain not in causes:
+        raise ValueError(f"cause={cause!r} is unknown; choose one of {_listed(list(causes))}.")
+    return causes.index(plain)
+
+
+def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
+    values, place = np.unique(codes, return_inverse=True)
+    names = tuple(value for value in values.tolist() if value != is_censored)
+    if len(names) > MOST_CAUSES:
+        raise ValueError(
+            f"event has {len(names)} different values: {_listed(list(names))}. A forest takes at "
+            f"most {MOST_CAUSES} causes: join rare ones. Are these times?"
+        )
+    number = [0 if v == is_censored else names.index(v) + 1 for v in values.tolist()]
+    return Causes(np.array(number, np.uint8)[place.ravel()], names)
+
+
+def _read_codes(event: NDArray[Any]) -> NDArray[Any]:
+    """Causes as whole numbers or as texts."""
+    if event.dtype.kind in "US":
+        return event.astype(str)
+    if event.dtype.kind == "O":
+        for row, value in enumerate(event.tolist()):
+            if is_missing(value):
+                raise ValueError(f"event is missing in {name_row(row)}: drop such rows.")
+        if all(isinstance(value, str) for value in event.tolist()):
+            return event.astype(str)
+    try:
+        codes = event.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"event must be whole numbers or texts; found {event.dtype} values such as "
+            f"{event[0]!r}."
+        ) from None
+    odd = np.flatnonzero(~_are_codes(codes))
+    if len(odd):
+        raise ValueError(
+            f"event must be whole numbers or texts; found {codes[odd[0]]:g} in "
+            f"{name_row(int(odd[0]))}."
+        )
+    return codes.astype(np.int64)
+
+
+def _are_codes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values are whole numbers that 64 bits can hold."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.floor(values) == values) & (np.abs(values) < 2**53))
+
+
+def _listed(values: Sequence[Cause]) -> str:
+    """Some values, for messages."""
+    shown = ", ".join(repr(value) for value in values[:6])
+    return shown if len(values) <= 6 else f"{shown}, ..."
