@@ -7,6 +7,7 @@ single cause is an ordinary one: its cause is the event.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,17 +98,29 @@ def match_causes(parts: Sequence[Causes]) -> Causes:
     return Causes(np.concatenate(numbers), tuple(names))
 
 
-def find_cause(cause: Any, causes: Sequence[Cause]) -> int:
-    """Place of a cause among those of a forest."""
+def find_cause(cause: Any, causes: Sequence[Cause], argument: str = "cause") -> int:
+    """Place of a cause among those of a forest; an error names the argument."""
     if not causes:
         raise ValueError(
-            f"cause={cause!r}: this forest knows one kind of event. To tell causes apart, fit with "
-            "y = censored(time, cause)."
+            f"{argument}={cause!r}: this forest knows one kind of event. To tell causes apart, fit "
+            "with y = censored(time, cause)."
         )
     plain = cause.item() if isinstance(cause, np.generic) else cause
     if isinstance(plain, bool) or plain not in causes:
-        raise ValueError(f"cause={cause!r} is unknown; choose one of {_listed(list(causes))}.")
+        raise ValueError(
+            f"{argument}={cause!r} is no cause of this forest; choose one of "
+            f"{_listed(list(causes))}."
+        )
     return causes.index(plain)
+
+
+def are_causes(names: Any) -> bool:
+    """Whether these can be the names of a table's causes: several, ascending, or none."""
+    if not isinstance(names, list) or len(names) == 1 or len(names) > MOST_CAUSES:
+        return False
+    if {type(name) for name in names} not in (set(), {str}, {int}):
+        return False
+    return all(before < after for before, after in pairwise(names)) and "" not in names
 
 
 def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
