@@ -63,7 +63,8 @@ def label_cause_logrank(criterion, rows, here, work):
 def write_hazards(rows, here, criterion, work):
     """Write the cumulative hazard of cause k at row i to ``labels[i, 1 + k]``.
 
-    Returns whether there is an event of these causes. The hazards up to the current time are in the first row of ``work.cuts``.
+    Returns whether there is an event of these causes. The hazards up to the current time are in
+    the first row of ``work.cuts``.
     """
     time, labels, cuts = rows.time, work.labels, work.cuts
     n, n_causes = here.shape[0], criterion.n_labels
