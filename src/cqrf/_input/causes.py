@@ -73,13 +73,15 @@ def number_causes(event: NDArray[Any], censored: Any = None) -> Causes:
     return _number(codes, is_censored)
 
 
-def read_causes(cause: NDArray[Any], event: NDArray[np.bool_], first_row: int = 0) -> Causes:
-    """Causes from the field ``cause`` of y, or of a part of it that may lack some of them."""
+def read_causes(cause: NDArray[Any], event: NDArray[np.bool_] | None, first_row: int = 0) -> Causes:
+    """Causes from the field ``cause`` of y, or of a part of it that may lack some of them.
+
+    ``event``, if there is one, must be True where the cause is not 0 or "".
+    """
     codes = _read_codes(cause)
     kinds = _number(codes, "" if codes.dtype.kind == "U" else 0)
-    odd = np.flatnonzero((kinds.number > 0) != event)
-    if len(odd):
-        first = int(odd[0])
+    if event is not None and not np.array_equal(kinds.number > 0, event):
+        first = int(np.flatnonzero((kinds.number > 0) != event)[0])
         raise ValueError(
             f"y has event {bool(event[first])} but cause {codes[first].item()!r} in "
             f"{name_row(first_row + first)}. Build y with censored(time, cause)."
