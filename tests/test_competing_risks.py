@@ -57,9 +57,8 @@ def test_incidences_and_survival_add_up_to_one(forest, asked):
 
 def test_incidence_is_the_aalen_johansen_curve_of_the_forest_weights(forest, asked):
     y = make_table()[1]
-    for row, found in zip(
-        forest.weights(asked[:3]).toarray(), forest.predict_incidence(asked[:3], TIMES)
-    ):
+    weights, incidence = forest.weights(asked).toarray(), forest.predict_incidence(asked, TIMES)
+    for row, found in zip(weights[:3], incidence[:3], strict=True):
         steps = curves_by_definition(y["time"], y["cause"], row, np.full(len(row), -1.0), 2)
         truth = np.array([curve_at(steps, t, 2)[1] for t in TIMES], float).T
         np.testing.assert_allclose(found, truth, atol=1e-12)
@@ -92,8 +91,8 @@ def test_split_causes_aims_at_one_cause():
     assert of_first[0] > of_second[0]
     assert of_second[1] > of_first[1]
     assert np.array_equal(
-        fit(X, y, split_causes=[2, 1]).predict_incidence(X, TIMES),
-        fit(X, y).predict_incidence(X, TIMES),
+        fit(X, y, split_causes=[2, 1]).predict_incidence(X[:50], [0.3]),
+        fit(X, y).predict_incidence(X[:50], [0.3]),
     )
 
 
@@ -165,7 +164,7 @@ def test_out_of_bag_uses_the_trees_that_did_not_draw_a_row():
             assert np.isnan(found[i]).all()
             continue
         assert row[i] == 0
-        steps = curves_by_definition(y["time"], y["cause"], row + 1e-300, np.full(60, -1.0), 2)
+        steps = curves_by_definition(y["time"], y["cause"], row, np.full(60, -1.0), 2)
         truth = np.array([curve_at(steps, t, 2)[1] for t in TIMES], float).T
         np.testing.assert_allclose(found[i], truth, atol=1e-9)
         reached = curves[i].times[curves[i].values >= 0.2 - 1e-12]
@@ -178,7 +177,8 @@ def test_weights_count_as_repeated_rows_in_the_curves(asked):
     settings = {"min_samples_split": 10_000, "honest": False, "max_samples": None}
     weighted = fit(train, y, fit_settings={"sample_weight": times}, **settings)
     repeated = fit(np.repeat(train, times, axis=0), np.repeat(y, times), **settings)
-    found, expected = (each.predict_incidence(asked, TIMES) for each in (weighted, repeated))
+    at = [0.1, 0.4]
+    found, expected = (each.predict_incidence(asked, at) for each in (weighted, repeated))
     np.testing.assert_allclose(found, expected, atol=1e-6)  # weights are 32-bit
 
 
@@ -189,7 +189,7 @@ def test_rows_that_enter_late_and_groups_are_taken(asked):
     incidence = forest.predict_incidence(asked, TIMES, beyond="extend")
     survival = forest.predict_survival(asked, TIMES, beyond="extend")
     np.testing.assert_allclose(incidence.sum(axis=1) + survival, 1, atol=1e-12)
-    row = forest.weights(asked[:1]).toarray()[0] + 1e-300
+    row = forest.weights(asked[:1]).toarray()[0]
     steps = curves_by_definition(late["time"], late["cause"], row, late["entry"], 2)
     np.testing.assert_allclose(incidence[0, :, 0], [float(f) for f in curve_at(steps, 0.3, 2)[1]])
 

@@ -16,6 +16,8 @@ def curves_by_definition(time, cause, weight, entry, n_causes):
     survival, incidence, steps = Fraction(1), [Fraction(0)] * n_causes, []
     for t in sorted(set(time)):
         at_risk = sum(w for y, _, w, since in rows if since < t <= y)
+        if at_risk == 0:
+            continue
         died = [sum(w for y, c, w, _ in rows if y == t and c == k + 1) for k in range(n_causes)]
         incidence = [f + survival * d / at_risk for f, d in zip(incidence, died, strict=True)]
         survival *= 1 - sum(died) / at_risk
