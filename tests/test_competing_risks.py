@@ -336,7 +336,7 @@ def test_effects_of_treatment_are_refused():
 def test_intervals_cover_the_true_incidence():
     rng, covered = np.random.default_rng(0), []
     at, truth = np.full((1, 2), 0.5), 0.5 * (1 - np.exp(-2 * 0.4))
-    for repeat in range(60):
+    for repeat in range(200):
         X = rng.uniform(size=(400, 2))
         time, end = rng.exponential(0.5, 400), rng.exponential(1.0, 400)
         cause = np.where(time <= end, rng.integers(1, 3, 400), 0)
@@ -349,4 +349,4 @@ def test_intervals_cover_the_true_incidence():
         )
         low, high = forest.incidence_confidence_interval(at, [0.4], 1, confidence=0.9)[0, 0]
         covered.append(low <= truth <= high)
-    assert 0.8 <= np.mean(covered) <= 0.99
+    assert 0.85 <= np.mean(covered) <= 0.95
