@@ -4,6 +4,7 @@ A row is (left, right]; left == right is exact, right = inf right-censored.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def innermost(rows):
     ends.sort()
     return [
         (a[0], b[0])
-        for a, b in zip(ends, ends[1:], strict=False)
+        for a, b in pairwise(ends)
         if a[2] == "left" and b[2] == "right"
     ]
 

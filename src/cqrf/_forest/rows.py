@@ -34,6 +34,8 @@ class Rows(NamedTuple):
         What the criterion of treatment effects sums (see ``criteria/effect.py``).
     stratum : (n,) uint8, or None
         One bit for each stratum that a row belongs to: a child keeps rows of all of them.
+    bounds : (n, 2) float64, or None
+        With interval censoring: both ends of each row, in cells (``_survival/interval_scale.py``).
     """
 
     codes: NDArray[np.uint8]
@@ -44,6 +46,7 @@ class Rows(NamedTuple):
     first_at_risk: NDArray[np.int32] | None = None
     scores: NDArray[np.float64] | None = None
     stratum: NDArray[np.uint8] | None = None
+    bounds: NDArray[np.float64] | None = None
 
     def for_kernels(self) -> Rows:
         """The same, with None for ``categorical`` if no feature is a category."""
@@ -62,6 +65,7 @@ def empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:
         first_at_risk=None if rows.first_at_risk is None else np.empty(n_rows, np.int32),
         scores=None if rows.scores is None else np.empty((n_rows, rows.scores.shape[1])),
         stratum=None if rows.stratum is None else np.empty(n_rows, np.uint8),
+        bounds=None if rows.bounds is None else np.empty((n_rows, 2)),
     )
 
 
@@ -79,6 +83,7 @@ def take_rows(rows, chosen, copy):
     take_first_at_risk(rows.first_at_risk, chosen, copy.first_at_risk)
     take_scores(rows.scores, chosen, copy.scores)
     take_strata(rows.stratum, chosen, copy.stratum)
+    take_scores(rows.bounds, chosen, copy.bounds)
 
 
 @called
@@ -99,7 +104,7 @@ def take_first_at_risk(first_at_risk, chosen, copy):
 
 @called
 def take_scores(scores, chosen, copy):
-    """Copy the scores of some rows, if rows have scores."""
+    """Copy the scores or the bounds of some rows, if rows have them."""
     if scores is not None:
         for i in range(chosen.shape[0]):
             for k in range(scores.shape[1]):

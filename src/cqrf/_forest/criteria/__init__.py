@@ -32,6 +32,7 @@ from numba.extending import overload
 from cqrf._forest.criteria import censored_quantile, quantile
 from cqrf._forest.criteria.censored_quantile import CensoredQuantile, label_censored_quantile
 from cqrf._forest.criteria.effect import Effect, label_effect
+from cqrf._forest.criteria.interval_quantile import IntervalQuantile, label_interval_quantile
 from cqrf._forest.criteria.logrank import Logrank, label_logrank
 from cqrf._forest.criteria.quantile import Quantile, label_quantile
 from cqrf._forest.criteria.variance import Variance, label_variance
@@ -59,7 +60,10 @@ CRITERIA = {
     "logrank": Criterion(Logrank, label_logrank),
 }
 # Criteria of other forests than the estimator's own.
-INTERNAL = {"effect": Criterion(Effect, label_effect)}
+INTERNAL = {
+    "effect": Criterion(Effect, label_effect),
+    "interval_quantile": Criterion(IntervalQuantile, label_interval_quantile),
+}
 
 
 def find_kernel(parameters: type) -> Callable[..., Any]:
