@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cqrf._input.target import NegativeTimeWarning, censored
     from cqrf._input.times import TimedeltaWarning
     from cqrf._model.file_checks import ModelFileError
+    from cqrf._survival.incidence import IncidenceCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf._survival.step_curves import BeyondFollowUpWarning, StepCurve, StepCurves
     from cqrf.estimator import CensoredQuantileForest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "BeyondFollowUpWarning": "_survival.step_curves",
     "CensoredQuantileForest": "estimator",
+    "IncidenceCurves": "_survival.incidence",
     "ModelFileError": "_model.file_checks",
     "NegativeTimeWarning": "_input.target",
     "TimedeltaWarning": "_input.times",
@@ -54,6 +56,7 @@ _SUBMODULES = (
 __all__ = [
     "BeyondFollowUpWarning",
     "CensoredQuantileForest",
+    "IncidenceCurves",
     "ModelFileError",
     "NegativeTimeWarning",
     "StepCurve",
