@@ -30,8 +30,10 @@ from cqrf._model.residual import count_direct, rank_residuals, residual_growing
 from cqrf._model.settings import Settings
 from cqrf._model.share import MOST_ROWS, can_have_root, choose_root_share
 from cqrf._runtime.progress import show_progress
+from cqrf._survival.interval_scale import scale_intervals
 from cqrf._working_model.fit import WorkingRows, fit_working_model, has_enough, sample_rows
 from cqrf._working_model.transform import WorkingModel
+from cqrf.metrics.ipcw import marginal_weights
 
 
 class TrainingTable(NamedTuple):
@@ -91,10 +93,27 @@ def fit_model(
         censoring=settings.censoring,
         working=None if working is None else working.take(order),
         causes=target.causes,
+        lower=ranked.lower,
     )
     del codes
+    if ranked.lower is not None:
+        return grow_interval_model(model, ranked, settings, n_jobs, verbose)
     progress = partial(show_progress, total=settings.n_trees) if verbose else None
     return grow_model(model, settings, n_jobs, progress)
+
+
+def grow_interval_model(
+    model: Model, ranked: Target, settings: Settings, n_jobs: int | None, verbose: bool
+) -> Model:
+    """The model of interval-censored rows with its trees, which are grown on a scale of cells."""
+    weights = marginal_weights(model.rows.weight, len(model.order))
+    scale = scale_intervals(ranked, weights)
+    criterion = settings.growing.criterion.with_cells(scale.survival, scale.n_finite)
+    growing = settings.growing._replace(criterion=criterion)
+    progress = partial(show_progress, total=settings.n_trees) if verbose else None
+    on_cells = replace(model, rows=model.rows._replace(bounds=scale.bounds))
+    grown = grow_model(on_cells, settings._replace(growing=growing), n_jobs, progress)
+    return replace(grown, rows=model.rows)  # only splits need the cells
 
 
 def fit_working(

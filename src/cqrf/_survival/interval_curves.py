@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from cqrf._forest.weights import Weights
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._runtime.compiling import kernel
-from cqrf._survival.curves import Steps
+from cqrf._survival.curves import RankedTarget, Steps, as_curves, compute_steps
 from cqrf._survival.innermost import (
     IntervalEnds,
     find_innermost,
     make_innermost_work,
 )
 from cqrf._survival.npmle import RowsCovering, make_solver_work, maximise
+from cqrf._survival.step_curves import StepCurves
 
 # A survival probability within this distance of a level has reached it. The solver's precision.
 REACHED = 1e-9
@@ -53,6 +54,18 @@ class IntervalSteps(NamedTuple):
         such a time is the one after the last of the steps.
         """
         return Steps(self.offsets, self.left, self.values, self.end)
+
+
+def survival_curves(
+    weights: Weights, target: RankedTarget, ends: IntervalEnds | None
+) -> StepCurves:
+    """Survival of T for each row of weights, on times oriented to the right.
+
+    With the ends of intervals, each step is at the right end of its own.
+    """
+    if ends is None:
+        return as_curves(compute_steps(weights, target), "right")
+    return as_curves(interval_steps(weights, ends).at_right(), "right")
 
 
 def interval_steps(weights: Weights, ends: IntervalEnds) -> IntervalSteps:

@@ -2,9 +2,10 @@
 
 The maximum likelihood estimate of the whole table has mass in some innermost intervals. Consecutive
 ones are joined to at most ``MOST_CELLS`` *cells* of about equal mass; one that has no right end is
-a cell of its own. The *place* of a time is the number of its cell, plus the share of the cell's mass
-before it. Rows enter the labels of a node (see :mod:`cqrf._forest.criteria.interval_quantile`) by
-the places of their ends: what lies between two ends counts by its mass.
+a cell of its own. The *place* of a time is the number of its cell, plus the share of the cell's
+mass before it. Rows enter the labels of a node (see
+:mod:`cqrf._forest.criteria.interval_quantile`) by the places of their ends: what lies between two
+ends counts by its mass.
 """
 
 from __future__ import annotations
