@@ -57,11 +57,23 @@ def test_timedeltas_are_days():
 @pytest.mark.parametrize(
     ("lower", "upper", "message"),
     [
-        ([1, 3, 5], [2, 2, 4], r"lower is above upper \(3 > 2\) in row 1 .* and in 1 other row. Are"),
-        ([1, np.nan], [2, 2], "lower is missing in row 1 .*. Pass -inf or 0 for a left-censored row."),
+        (
+            [1, 3, 5],
+            [2, 2, 4],
+            r"lower is above upper \(3 > 2\) in row 1 .* and in 1 other row. Are",
+        ),
+        (
+            [1, np.nan],
+            [2, 2],
+            "lower is missing in row 1 .*. Pass -inf or 0 for a left-censored row.",
+        ),
         ([1, 1], [np.nan, 2], "upper is missing in row 0 .*. Pass inf for a right-censored row."),
         ([-INF, 1], [INF, 2], "lower is -inf and upper inf in row 0 .*. Such a row says nothing"),
-        ([INF], [INF], "lower and upper are the same infinity in row 0 .*. An exact time is finite."),
+        (
+            [INF],
+            [INF],
+            "lower and upper are the same infinity in row 0 .*. An exact time is finite.",
+        ),
         ([-INF], [-INF], "lower and upper are the same infinity in row 0"),
         ([1, 2], [3], "lower has 2 rows but upper has 1; they must pair up"),
         ([[1]], [[2]], r"lower must have one dimension; found shape \(1, 1\)"),

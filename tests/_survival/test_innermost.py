@@ -27,9 +27,7 @@ def find(rows, weights=None):
     found = [(ends.value[work.left[j]], ends.value[work.right[j]]) for j in range(m)]
     kept = order[weights > 0]
     assert n_rows == len(kept)
-    ranges = {
-        int(row): (int(work.first[i]), int(work.last[i])) for i, row in enumerate(kept)
-    }
+    ranges = {int(row): (int(work.first[i]), int(work.last[i])) for i, row in enumerate(kept)}
     assert not work.lefts.any() and not work.rights.any()
     return found, [ranges.get(i) for i in range(len(rows))]
 

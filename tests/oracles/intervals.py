@@ -24,11 +24,7 @@ def innermost(rows):
         ends.append((left, 0 if left == right else 2, "left"))
         ends.append((right, 1, "right"))
     ends.sort()
-    return [
-        (a[0], b[0])
-        for a, b in pairwise(ends)
-        if a[2] == "left" and b[2] == "right"
-    ]
+    return [(a[0], b[0]) for a, b in pairwise(ends) if a[2] == "left" and b[2] == "right"]
 
 
 def incidence(rows, intervals):

@@ -89,6 +89,15 @@ def read_ends(lower: ArrayLike, upper: ArrayLike, first_row: int = 0) -> Ends:
     return ends
 
 
+def refuse_intervals(lower: NDArray[np.float64] | None, what: str) -> None:
+    """Raise if rows are interval-censored, where something is made for other rows only."""
+    if lower is not None:
+        raise ValueError(
+            f"{what} not available for intervals: it needs times that are exact or censored on one "
+            "side, as in censored(time, event)."
+        )
+
+
 def _check(
     bad: NDArray[np.bool_], found: str, advice: str, first_row: int, ends: Ends | None = None
 ) -> None:

@@ -83,9 +83,7 @@ def interval_steps(weights: Weights, ends: IntervalEnds) -> IntervalSteps:
     )
     innermost = make_innermost_work(len(ends.value), longest)
     n = _write_steps(weights, ends, innermost, make_solver_work(longest), steps)
-    return steps._replace(
-        left=left[:n].copy(), right=right[:n].copy(), values=values[:n].copy()
-    )
+    return steps._replace(left=left[:n].copy(), right=right[:n].copy(), values=values[:n].copy())
 
 
 @kernel

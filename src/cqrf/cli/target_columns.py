@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cqrf._input.target import SECONDS_PER_DAY, censored
+from cqrf._input.target import censored
+from cqrf._input.times import SECONDS_PER_DAY
 from cqrf.cli.console import count
 from cqrf.cli.notation import (
     Notation,
