@@ -18,5 +18,5 @@ def check_intervals(contents: Contents) -> None:
     if not is_right or bool((lower == time).all()):
         raise invalid("lower")
     is_alone = not len(sections["entry"]) and not header["causes"]
-    if not is_alone or header["censoring"] == "left" or header["root_share"] is not None:
+    if not is_alone or header["censoring"] == "left":
         raise invalid("lower")

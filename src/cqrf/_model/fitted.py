@@ -84,7 +84,8 @@ class Model:
         """Which trees are residual, and their rows on the residual scale."""
         if self.working is None:
             return None
-        return read_residual_trees(self.forest, self.rows, self.entry, self.working)
+        known = Target(self.rows.time, self.rows.event, self.entry, lower=self.lower)
+        return read_residual_trees(self.forest, self.rows, known, self.working)
 
     @property
     def tree_numbers(self) -> NDArray[np.int64]:

@@ -19,9 +19,14 @@ from cqrf._survival.step_curves import StepCurves
 
 def lower_survival(chunk: Chunk) -> StepCurves:
     """Survival curves with every step at the left end of its interval."""
-    if chunk.interval_steps is None:
+    if chunk.model.lower is None:
         return chunk.survival
-    curves = as_curves(chunk.interval_steps.at_left(), chunk.model.censoring)
+    if chunk.by_kind is not None:
+        steps = chunk.by_kind.mix_left()
+    else:
+        assert chunk.interval_steps is not None
+        steps = chunk.interval_steps.at_left()
+    curves = as_curves(steps, chunk.model.censoring)
     return curves if chunk.given is None else curves.given(chunk.given)
 
 
@@ -43,7 +48,7 @@ class QuantileBounds(Reader[tuple[Solution, Solution], tuple[Solution, Solution]
     def read(self, chunk: Chunk) -> tuple[Solution, Solution]:
         """Both solutions for the queries of a chunk."""
         right = Quantiles(self.solver, self.levels).read(chunk)
-        if chunk.interval_steps is None:
+        if chunk.model.lower is None:
             return right, right
         left = curve_quantiles(lower_survival(chunk), self.levels, tolerance=REACHED)
         # The left end of a quantile that is not identifiable is not, either.

@@ -72,15 +72,15 @@ class Chunk:
     @computed_once
     def steps(self) -> Steps:
         """Steps of the survival curves of T, on times oriented to the right."""
+        if self.by_kind is not None:
+            return self.by_kind.mix()
         if self.interval_steps is not None:
             return self.interval_steps.at_right()
-        if self.by_kind is None:
-            return compute_steps(self.weights, self.model.ranked_target)
-        return self.by_kind.mix()
+        return compute_steps(self.weights, self.model.ranked_target)
 
     @computed_once
     def interval_steps(self) -> IntervalSteps | None:
-        """Steps with both ends of their intervals; None without interval censoring."""
+        """Steps of all trees with both ends; None without interval censoring."""
         ends = self.model.interval_ends
         return None if ends is None else interval_steps(self.weights, ends)
 
@@ -161,7 +161,7 @@ class Quantiles(Reader[Solution, Solution]):
 
     def read(self, chunk: Chunk) -> Solution:
         """Quantiles of shape (n_queries, n_levels), and the last neighbours."""
-        if chunk.interval_steps is not None:
+        if chunk.model.lower is not None:
             self.solver.check_reads_curves("a forest of intervals")
             return curve_quantiles(chunk.survival, self.levels, tolerance=REACHED)
         if chunk.given is not None:
@@ -187,7 +187,7 @@ class MaxLevel(ArrayReader):
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Levels of shape (n_queries,)."""
-        has_curves = chunk.by_kind is not None or chunk.interval_steps is not None
+        has_curves = chunk.by_kind is not None or chunk.model.lower is not None
         if chunk.given is not None or has_curves:
             curves, censoring = chunk.survival, chunk.model.censoring
             return 1.0 - curves.each(np.full(chunk.n_queries, oriented(np.inf, censoring)))

@@ -98,12 +98,10 @@ def read_settings(
     _check_prediction(estimator)
     solver = read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES))
     n_trees = read_count("n_estimators", estimator.n_estimators, 1)
-    growing, working_model = read_growing(estimator, n_features, causes), None
+    growing = read_growing(estimator, n_features, causes)
     if has_intervals:
         check_interval_settings(estimator, solver)
         growing = growing._replace(criterion=growing.criterion.of_intervals())
-    elif n_trees > 1:
-        working_model = read_working_model(estimator, solver, causes)
     return Settings(
         growing=growing,
         solver=solver,
@@ -113,19 +111,17 @@ def read_settings(
         bootstrap=read_flag("bootstrap", estimator.bootstrap),
         honest=read_flag("honest", estimator.honest),
         bag_size=read_count("bag_size", estimator.bag_size, 1),
-        working_model=working_model,
+        working_model=read_working_model(estimator, solver, causes) if n_trees > 1 else None,
         seed=seed,
     )
 
 
 def check_interval_settings(estimator: Any, solver: QuantileSolver) -> None:
     """Raise if a setting is not for interval-censored rows."""
-    working_model = estimator.working_model
     bad = [
         (estimator.criterion != DEFAULT_CRITERION, "criterion", DEFAULT_CRITERION),
         (not solver.reads_curves and solver.rule == "root", "censoring_survival", "beran"),
         (solver.rule != "root", "solver", "root"),
-        (working_model not in (None, "auto"), "working_model", "auto"),
         (estimator.bag_size != 1, "bag_size", 1),
     ]
     for is_bad, name, only in bad:

@@ -56,6 +56,26 @@ def scale_intervals(target: Target, weights: Weights) -> IntervalScale:
     return IntervalScale(survival_before, n_finite, _places(ends, survival_before))
 
 
+def impute_times(target: Target, weights: Weights) -> NDArray[np.float64]:
+    """A single time for each row: the mean in its interval by the curve of the whole table.
+
+    For models that need one. A time that is exact or right-censored is as it was.
+    """
+    assert target.lower is not None
+    steps = interval_steps(weights, number_ends(target))
+    masses = -np.diff(steps.values, prepend=1.0)
+    mass, moment = (np.append(0.0, np.cumsum(each)) for each in (masses, masses * steps.right))
+    is_open = target.event & (target.lower < target.time)
+    lower, upper = target.lower[is_open], target.time[is_open]
+    first, behind = (np.searchsorted(steps.right, ends, side="right") for ends in (lower, upper))
+    inside = mass[behind] - mass[first]
+    mean = (moment[behind] - moment[first]) / np.maximum(inside, np.finfo(np.float64).tiny)
+    time = target.time.copy()
+    # A row of weight 0 may lie where the curve has no mass.
+    time[is_open] = np.where(inside > 0, np.clip(mean, np.maximum(lower, -1e300), upper), upper)
+    return time
+
+
 def _cut_cells(survival: NDArray[np.float64]) -> NDArray[np.intp]:
     """Steps at which cells begin and the last ends, evenly spaced by mass."""
     levels = np.linspace(survival[0], survival[-1], MOST_CELLS + 1)
