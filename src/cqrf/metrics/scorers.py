@@ -141,7 +141,12 @@ def score(
     forest, X = _unwrap(estimator, X)
     model = forest.model_
     predictions = ForestPredictions(
-        y_train=Target(oriented(model.rows.time, model.censoring), model.rows.event, model.entry),
+        y_train=Target(
+            oriented(model.rows.time, model.censoring),
+            model.rows.event,
+            model.entry,
+            lower=model.lower,
+        ),
         y_test=as_target(y),
         censoring=model.censoring,
         train_weight=model.rows.weight,
