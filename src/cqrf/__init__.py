@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cqrf._input.columns import TextColumnWarning
     from cqrf._input.target import NegativeTimeWarning, TimedeltaWarning, censored
     from cqrf._model.file_checks import ModelFileError
+    from cqrf._survival.incidence import IncidenceCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf._survival.step_curves import BeyondFollowUpWarning, StepCurve, StepCurves
     from cqrf.estimator import CensoredQuantileForest
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "BeyondFollowUpWarning": "_survival.step_curves",
     "CensoredQuantileForest": "estimator",
+    "IncidenceCurves": "_survival.incidence",
     "ModelFileError": "_model.file_checks",
     "NegativeTimeWarning": "_input.target",
     "TimedeltaWarning": "_input.target",
@@ -51,6 +53,7 @@ _SUBMODULES = (
 __all__ = [
     "BeyondFollowUpWarning",
     "CensoredQuantileForest",
+    "IncidenceCurves",
     "ModelFileError",
     "NegativeTimeWarning",
     "StepCurve",

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
 from cqrf._model import predict as readers
 from cqrf._model.fitted import Model
+from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
 from cqrf._model.output import OUTPUTS, as_frame, index_of
 from cqrf._model.queries import Queries, encode_queries, has_tree, training_queries
 from cqrf._model.settings import PREDICTIONS, read_solver
@@ -48,6 +50,7 @@ class PredictionMethods:
         X: Any,
         quantiles: float | Sequence[float] | None = None,
         *,
+        cause: Cause | None = None,
         given: ArrayLike | None = None,
         unidentified: str | None = None,
     ) -> Values:
@@ -58,6 +61,9 @@ class PredictionMethods:
         X : array-like or frame of shape (n, n_features)
         quantiles : float or sequence of float, optional
             Levels in (0, 1). Default: what ``prediction`` says, the median unless set otherwise.
+        cause : optional
+            With competing risks, one of ``causes_``: the first time at which the incidence of this
+            cause reaches the level, infinite if it never does. Default: the time to any event.
         given : float or array-like of shape (n,), optional
             Time that each row has already survived. Predicts the time that remains from then on;
             NaN where no training row with weight has survived so long.
@@ -72,12 +78,14 @@ class PredictionMethods:
         queries = self._queries(X, given)
         prediction = read_choice("prediction", self.prediction, PREDICTIONS)
         if quantiles is None and prediction != "median":
-            means = self._read(queries, readers.RestrictedMean(beyond="restrict"))
+            means = self._read(queries, choose_mean(cause, None, "restrict"))
             if np.isnan(means).any():
                 warn_outlived()
-            return self._output(means if prediction == "mean" else -means, X, prediction)
+            is_risk = prediction == "risk" and cause is None
+            return self._output(-means if is_risk else means, X, prediction)
         levels = 0.5 if quantiles is None else quantiles
-        return self._output(self._quantiles(queries, levels, unidentified), X, _level_names(levels))
+        values = self._quantiles(queries, levels, unidentified, cause)
+        return self._output(values, X, _level_names(levels))
 
     def predict_interval(
         self,
@@ -93,13 +101,17 @@ class PredictionMethods:
         return self._output(ends, X, ["lower", "upper"])
 
     def predict_oob(
-        self, quantiles: float | Sequence[float] = 0.5, *, unidentified: str | None = None
+        self,
+        quantiles: float | Sequence[float] = 0.5,
+        *,
+        cause: Cause | None = None,
+        unidentified: str | None = None,
     ) -> NDArray[np.float64]:
         """Quantiles for the training rows, each from the trees that did not draw it.
 
         Rows that every tree has drawn are NaN.
         """
-        return self._quantiles(self._training_queries(), quantiles, unidentified)
+        return self._quantiles(self._training_queries(), quantiles, unidentified, cause)
 
     def predict_survival(
         self,
@@ -127,7 +139,7 @@ class PredictionMethods:
         queries = self._queries(X, given)
         if times is not None:
             survival = self._survival_at(queries, times, beyond)
-            return self._output(survival, X, _time_names("survival", times))
+            return self._output(survival, X, time_names("survival", times))
         curves = self._read(queries, readers.SurvivalCurves())
         return _with_index(curves, X)
 
@@ -154,8 +166,8 @@ class PredictionMethods:
             return _with_index(self._read(queries, readers.CensoringCurves()), X)
         wanted = [readers.CensoringAt(times, beyond), readers.KnownTimes(of_censoring=True)]
         survival, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        _warn_if_unknown(survival, known, stacklevel=4)
-        return self._output(survival, X, _time_names("censoring", times))
+        warn_if_unknown(survival, known, stacklevel=4)
+        return self._output(survival, X, time_names("censoring", times))
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> NDArray[Any]:
         """Survival curves in the form of scikit-survival, for its metrics and tools.
@@ -185,7 +197,7 @@ class PredictionMethods:
         Needs ``bag_size`` of 2 or more. Shape (n, n_times).
         """
         errors = self._survival_with_errors(self._queries(X), times, beyond)[1]
-        return self._output(errors, X, _time_names("error", times))
+        return self._output(errors, X, time_names("error", times))
 
     def survival_confidence_interval(
         self, X: Any, times: ArrayLike, confidence: float = 0.95, *, beyond: str = "nan"
@@ -217,10 +229,13 @@ class PredictionMethods:
         X: Any,
         horizon: float | None = None,
         *,
+        cause: Cause | None = None,
         given: ArrayLike | None = None,
         beyond: str = "nan",
     ) -> Values:
         """Restricted mean E[min(T, horizon) | x]; under left censoring E[max(T, horizon) | x].
+
+        With a cause: the mean time lost to it before the horizon, the integral of its incidence.
 
         Parameters
         ----------
@@ -228,6 +243,8 @@ class PredictionMethods:
         horizon : float, optional
             Default: ``model_.follow_up``, the last time at which a tenth of the training weight
             is at risk (the first, under left censoring).
+        cause : optional
+            With competing risks, one of ``causes_``.
         given : float or array-like of shape (n,), optional
             Time t0 that each row has already survived: E[min(T - t0, horizon) | T > t0, x]. The
             default horizon is then what is left of the follow-up, of each row.
@@ -237,18 +254,24 @@ class PredictionMethods:
             which is not an estimate.
         """
         queries = self._queries(X, given)
-        wanted = [readers.RestrictedMean(horizon, beyond), readers.KnownTimes()]
+        wanted = [choose_mean(cause, horizon, beyond), readers.KnownTimes()]
         means, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        _warn_if_unknown(means, known, stacklevel=4, of_mean=True)
+        warn_if_unknown(means, known, stacklevel=4, of_mean=True)
         return self._output(means, X, "mean")
 
-    def max_quantile(self, X: Any, *, given: ArrayLike | None = None) -> Values:
+    def max_quantile(
+        self, X: Any, *, cause: Cause | None = None, given: ArrayLike | None = None
+    ) -> Values:
         """Largest level that is identifiable at each row of X.
 
         Higher levels cannot be estimated because of censoring (the argmin rule gives a number for
-        them all the same). Under left censoring: the smallest level.
+        them all the same). Under left censoring: the smallest level. With a cause: its incidence at
+        the last time at which it is known.
         """
-        levels = self._read(self._queries(X, given), readers.MaxLevel(self._solver()))
+        reader: readers.ArrayReader = readers.MaxLevel(self._solver())
+        if cause is not None:
+            reader = FromIncidence(lambda curves: curves.last(cause))
+        levels = self._read(self._queries(X, given), reader)
         return self._output(levels, X, "max_quantile")
 
     def weights(self, X: Any) -> sparse.csr_array:
@@ -277,21 +300,25 @@ class PredictionMethods:
         return readers.read_one(self.model_, queries, reader, self.n_jobs)
 
     def _quantiles(
-        self, queries: Queries, quantiles: float | Sequence[float], unidentified: str | None
+        self,
+        queries: Queries,
+        quantiles: float | Sequence[float],
+        unidentified: str | None,
+        cause: Cause | None = None,
     ) -> NDArray[np.float64]:
         levels, is_scalar = read_levels(quantiles)
         chosen = self.unidentified if unidentified is None else unidentified
         read_choice("unidentified", chosen, UNIDENTIFIED)
-        solution = self._read(queries, readers.Quantiles(self._solver(), levels))
+        solution = self._read(queries, choose_quantiles(self._solver(), levels, cause))
         if queries.given is not None and np.isnan(solution.values).any():
             warn_outlived(stacklevel=4)
-        values = solution.fill(chosen, stacklevel=4)
+        values = solution.fill(chosen, stacklevel=4, of_cause=cause is not None)
         return values[:, 0] if is_scalar else values
 
     def _survival_at(self, queries: Queries, times: ArrayLike, beyond: str) -> NDArray[np.float64]:
         wanted = [readers.SurvivalAt(times, beyond), readers.KnownTimes()]
         survival, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        _warn_if_unknown(survival, known)
+        warn_if_unknown(survival, known)
         return survival
 
     def _survival_with_errors(
@@ -303,7 +330,7 @@ class PredictionMethods:
             readers.KnownTimes(),
         ]
         survival, errors, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        _warn_if_unknown(survival, known)
+        warn_if_unknown(survival, known)
         return survival, np.where(np.isnan(survival), np.nan, errors)
 
     def _functions(self, curves: StepCurves, return_array: bool) -> NDArray[Any]:
@@ -317,6 +344,12 @@ class PredictionMethods:
             functions[i] = StepCurve(times, row, float(curves.initial[i]), first, times[-1])
         return functions
 
+    @property
+    def _makes_frames(self) -> bool:
+        """Whether set_output asks for frames."""
+        config = getattr(self, "_sklearn_output_config", {})
+        return config.get("transform", "default") != "default"
+
     def _output(self, values: NDArray[np.float64], X: Any, names: str | list[str]) -> Values:
         """The values as an array, or as the frame that set_output asks for."""
         config = getattr(self, "_sklearn_output_config", {})
@@ -329,7 +362,7 @@ def _level_names(levels: float | Sequence[float]) -> str | list[str]:
     return names[0] if is_scalar else names
 
 
-def _time_names(name: str, times: ArrayLike) -> list[str]:
+def time_names(name: str, times: ArrayLike) -> list[str]:
     return [f"{name}{exactly(time)}" for time in np.atleast_1d(np.asarray(times, np.float64))]
 
 
@@ -338,7 +371,7 @@ def _with_index(curves: StepCurves, X: Any) -> StepCurves:
     return curves
 
 
-def _warn_if_unknown(
+def warn_if_unknown(
     values: NDArray[np.float64],
     known: NDArray[np.float64],
     stacklevel: int = 5,

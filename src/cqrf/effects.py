@@ -168,7 +168,8 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         named = clone(self)
         matrix, columns = read_features(named, X)
         arms = read_treatment(treatment, control, len(matrix))
-        table = TrainingTable(matrix, columns, read_y(y), sample_weight, groups)
+        outcome = read_y(y).drop_single_cause()
+        table = TrainingTable(matrix, columns, outcome, sample_weight, groups)
         model = fit_effect_model(self, table, arms, propensity, draw_seed(self.random_state))
         copy_feature_names(named, self)
         self.model_, self.arms_ = model, arms.levels

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._incidence_methods import IncidenceMethods
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target
 from cqrf._model.file import load_estimator, save_estimator
@@ -21,11 +22,10 @@ from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.memory import MemoryEstimate, estimate_memory
 from cqrf._model.settings import draw_seed, read_settings
 from cqrf._model.skill import compute_oob_skill, compute_skill
-from cqrf._prediction import PredictionMethods
 from cqrf._runtime.arguments import read_count
 
 
-class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
+class CensoredQuantileForest(IncidenceMethods, RegressorMixin, BaseEstimator):
     """Forest that predicts quantiles of censored times.
 
     Parameters
@@ -39,6 +39,8 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
     split_quantiles : sequence of float, optional
         Levels of the two quantile criteria. Default: .1 .3 .5 .7 .9 for
         ``"censored_quantile"``, .1 .5 .9 for ``"quantile"``.
+    split_causes : cause or sequence of causes, optional
+        With competing risks: the causes whose incidence a split compares. Default: all, equally.
     honest : bool, default=True
         Whether one half of a tree's rows chooses the splits and the other half fills the leaves.
     max_samples : float, int, None or "auto", default="auto"
@@ -123,6 +125,7 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         n_estimators: int = 500,
         criterion: str = "censored_quantile",
         split_quantiles: Sequence[float] | None = None,
+        split_causes: int | str | Sequence[int | str] | None = None,
         honest: bool = True,
         max_samples: float | int | str | None = "auto",
         bootstrap: bool = False,
@@ -149,6 +152,7 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         self.n_estimators = n_estimators
         self.criterion = criterion
         self.split_quantiles = split_quantiles
+        self.split_causes = split_causes
         self.honest = honest
         self.max_samples = max_samples
         self.bootstrap = bootstrap
@@ -188,7 +192,8 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
             and category columns are split by level. Missing values are allowed.
         y : array-like
             What :func:`censored` returns (scikit-survival's arrays work too), two columns
-            (time, event), or one column of times that are all events.
+            (time, event), or one column of times that are all events. With several causes, as in
+            ``censored(time, cause)``, the forest predicts the incidence of each, too.
         sample_weight : array-like of shape (n,), optional
             How often each row counts, in splits, weights and curves. Only ratios matter; a
             row of weight 0 has no influence.
@@ -203,8 +208,10 @@ class CensoredQuantileForest(PredictionMethods, RegressorMixin, BaseEstimator):
         """
         named = clone(self)  # receives the names, so that a failed fit leaves ours alone
         matrix, columns = read_features(named, X)
-        settings = read_settings(self, matrix.shape[1], draw_seed(self.random_state))
-        table = TrainingTable(matrix, columns, read_target(y), sample_weight, groups)
+        target = read_target(y).drop_single_cause()
+        seed = draw_seed(self.random_state)
+        settings = read_settings(self, matrix.shape[1], seed, target.causes)
+        table = TrainingTable(matrix, columns, target, sample_weight, groups)
         model = fit_model(table, settings, self.n_jobs, bool(self.verbose))
         self.__dict__.pop("notes_", None)
         copy_feature_names(named, self)

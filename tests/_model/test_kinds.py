@@ -10,7 +10,7 @@ from cqrf._forest.sampling import subsample_units
 from cqrf._forest.traversal import find_leaves
 from cqrf._model.kinds import split_kinds
 from cqrf._model.queries import encode_queries, training_queries
-from cqrf._survival.little_bags import MAX_BLOCK, follow_curve, remove_noise, write_influence
+from cqrf._survival.little_bags import MAX_BLOCK, follow_survival, remove_noise, write_influence
 from cqrf.datasets import make_aft
 from oracles.two_kinds import TwoKinds
 
@@ -182,7 +182,7 @@ def test_standard_errors_are_those_of_loops_over_bags(case, n_trees):
             whole = np.array(oracle.walker.weights(row, list(range(first, last))))[order]
             ranks = np.flatnonzero(whole > 0).astype(np.int32)
             influence = np.zeros((N, 1))
-            path = follow_curve(ranks, whole[ranks], np.array(oracle.event)[order])
+            path = follow_survival(ranks, whole[ranks], np.array(oracle.event)[order])
             write_influence(ranks, path, place[order], np.array([at]), influence)
             moves = [
                 np.array(oracle.walker.weights(row, [tree]))[order] @ influence[:, 0]

@@ -14,7 +14,7 @@ from cqrf._forest.weights import forest_weights
 from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import (
     MAX_BLOCK,
-    follow_curve,
+    follow_survival,
     log_log_interval,
     remove_noise,
     write_influence,
@@ -35,7 +35,7 @@ def influence_of(weights, event, n_before):
     n = len(weights)
     out = np.zeros((n, 1))
     ranks, time = np.arange(n, dtype=np.int32), np.arange(n, dtype=float)
-    path = follow_curve(ranks, weights, event)
+    path = follow_survival(ranks, weights, event)
     write_influence(ranks, path, time, np.array([n_before - 0.5]), out)
     return out[:, 0]
 
@@ -84,7 +84,7 @@ def test_the_variance_of_bags_equals_loops(weighted):
             row = slice(whole.offsets[q], whole.offsets[q + 1])
             ranks, values = whole.ranks[row], whole.values[row]
             influence = np.zeros((80, 1))
-            path = follow_curve(ranks, values, model.rows.event)
+            path = follow_survival(ranks, values, model.rows.event)
             write_influence(ranks, path, model.rows.time, np.array([t]), influence)
             part = slice(own.offsets[q], own.offsets[q + 1])
             moves[tree, q] = own.values[part] @ influence[own.ranks[part], 0]

@@ -180,8 +180,8 @@ def check_together(saved: dict[str, Saved | None], arm: NDArray[np.bool_]) -> No
             check_rows(name, each.model, pooled.model, rows_of.get(name, np.full(len(arm), True)))
     check_bags(effect.model, pooled.model)
     if saved["propensity"] is not None:
-        times, events, _ = saved["propensity"].model.training_target
-        if not np.array_equal(times, arm) or not events.all():
+        arms = saved["propensity"].model.training_target
+        if not np.array_equal(arms.time, arm) or not arms.event.all():
             raise _invalid("times of propensity")
 
 
@@ -201,7 +201,7 @@ def check_features(name: str, saved: Saved, pooled: Saved) -> None:
 def check_rows(name: str, model: Model, pooled: Model, chosen: NDArray[np.bool_]) -> None:
     """Raise unless the rows of a forest are the chosen ones of the pooled forest."""
     weight = model.rows.weight
-    if model.censoring != "right" or model.entry is not None:
+    if model.censoring != "right" or model.entry is not None or model.causes:
         raise _invalid(f"censoring of {name}")
     if len(pooled.order) != len(chosen) or len(model.order) != chosen.sum():
         raise _invalid(f"number of rows of {name}")

@@ -90,6 +90,12 @@ def fit_effect_model(
     n, n_features = table.matrix.shape
     target = table.target
     check_consistent_length(table.matrix, target.time)
+    if target.causes:
+        raise ValueError(
+            "y has several causes: effects of treatment are those on one kind of event. "
+            "Take any event, as in censored(time, cause != 0), or one cause with the others "
+            "censored, as in censored(time, cause == 1)."
+        )
     if target.entry is not None:
         raise ValueError(
             "y has entry times: effects of treatment on rows that enter late are not available."

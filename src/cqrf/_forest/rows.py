@@ -34,6 +34,8 @@ class Rows(NamedTuple):
         What the criterion of treatment effects sums (see ``criteria/effect.py``).
     stratum : (n,) uint8, or None
         One bit for each stratum that a row belongs to: a child keeps rows of all of them.
+    cause : (n,) uint8, or None
+        With several causes: the number of each row's cause, from 1 on; 0 if it is censored.
     """
 
     codes: NDArray[np.uint8]
@@ -44,6 +46,7 @@ class Rows(NamedTuple):
     first_at_risk: NDArray[np.int32] | None = None
     scores: NDArray[np.float64] | None = None
     stratum: NDArray[np.uint8] | None = None
+    cause: NDArray[np.uint8] | None = None
 
     def for_kernels(self) -> Rows:
         """The same, with None for ``categorical`` if no feature is a category."""
@@ -62,6 +65,7 @@ def empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:
         first_at_risk=None if rows.first_at_risk is None else np.empty(n_rows, np.int32),
         scores=None if rows.scores is None else np.empty((n_rows, rows.scores.shape[1])),
         stratum=None if rows.stratum is None else np.empty(n_rows, np.uint8),
+        cause=None if rows.cause is None else np.empty(n_rows, np.uint8),
     )
 
 
@@ -78,7 +82,8 @@ def take_rows(rows, chosen, copy):
     take_weights(rows.weight, chosen, copy.weight)
     take_first_at_risk(rows.first_at_risk, chosen, copy.first_at_risk)
     take_scores(rows.scores, chosen, copy.scores)
-    take_strata(rows.stratum, chosen, copy.stratum)
+    take_bytes(rows.stratum, chosen, copy.stratum)
+    take_bytes(rows.cause, chosen, copy.cause)
 
 
 @called
@@ -107,8 +112,8 @@ def take_scores(scores, chosen, copy):
 
 
 @called
-def take_strata(stratum, chosen, copy):
-    """Copy the strata of some rows, if rows have strata."""
-    if stratum is not None:
+def take_bytes(values, chosen, copy):
+    """Copy the strata or the causes of some rows, if rows have them."""
+    if values is not None:
         for i in range(chosen.shape[0]):
-            copy[i] = stratum[chosen[i]]
+            copy[i] = values[chosen[i]]

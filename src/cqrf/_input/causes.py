@@ -7,6 +7,7 @@ single cause is an ordinary one: its cause is the event.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,13 +73,15 @@ def number_causes(event: NDArray[Any], censored: Any = None) -> Causes:
     return _number(codes, is_censored)
 
 
-def read_causes(cause: NDArray[Any], event: NDArray[np.bool_], first_row: int = 0) -> Causes:
-    """Causes from the field ``cause`` of y, or of a part of it that may lack some of them."""
+def read_causes(cause: NDArray[Any], event: NDArray[np.bool_] | None, first_row: int = 0) -> Causes:
+    """Causes from the field ``cause`` of y, or of a part of it that may lack some of them.
+
+    ``event``, if there is one, must be True where the cause is not 0 or "".
+    """
     codes = _read_codes(cause)
     kinds = _number(codes, "" if codes.dtype.kind == "U" else 0)
-    odd = np.flatnonzero((kinds.number > 0) != event)
-    if len(odd):
-        first = int(odd[0])
+    if event is not None and not np.array_equal(kinds.number > 0, event):
+        first = int(np.flatnonzero((kinds.number > 0) != event)[0])
         raise ValueError(
             f"y has event {bool(event[first])} but cause {codes[first].item()!r} in "
             f"{name_row(first_row + first)}. Build y with censored(time, cause)."
@@ -97,17 +100,29 @@ def match_causes(parts: Sequence[Causes]) -> Causes:
     return Causes(np.concatenate(numbers), tuple(names))
 
 
-def find_cause(cause: Any, causes: Sequence[Cause]) -> int:
-    """Place of a cause among those of a forest."""
+def find_cause(cause: Any, causes: Sequence[Cause], argument: str = "cause") -> int:
+    """Place of a cause among those of a forest; an error names the argument."""
     if not causes:
         raise ValueError(
-            f"cause={cause!r}: this forest knows one kind of event. To tell causes apart, fit with "
-            "y = censored(time, cause)."
+            f"{argument}={cause!r}: this forest knows one kind of event. To tell causes apart, fit "
+            "with y = censored(time, cause)."
         )
     plain = cause.item() if isinstance(cause, np.generic) else cause
     if isinstance(plain, bool) or plain not in causes:
-        raise ValueError(f"cause={cause!r} is unknown; choose one of {_listed(list(causes))}.")
+        raise ValueError(
+            f"{argument}={cause!r} is no cause of this forest; choose one of "
+            f"{_listed(list(causes))}."
+        )
     return causes.index(plain)
+
+
+def are_causes(names: Any) -> bool:
+    """Whether these can be the names of a table's causes: several, ascending, or none."""
+    if not isinstance(names, list) or len(names) == 1 or len(names) > MOST_CAUSES:
+        return False
+    if {type(name) for name in names} not in (set(), {str}, {int}):
+        return False
+    return all(before < after for before, after in pairwise(names)) and "" not in names
 
 
 def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:

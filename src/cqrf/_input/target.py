@@ -129,7 +129,8 @@ def read_target(y: Any, first_row: int = 0) -> Target:
     """Read ``y`` in any of its forms.
 
     A structured array with one boolean and one float field, and perhaps ``entry`` and ``cause``;
-    two columns (time, event), as an array or a frame; or one column of times that are all events.
+    a frame with the columns time and cause; two columns (time, event), as an array or a frame; or
+    one column of times that are all events.
     Errors count rows from ``first_row``, the first row of this part of a larger table.
     """
     if y is None:
@@ -139,9 +140,8 @@ def read_target(y: Any, first_row: int = 0) -> Target:
         )
     names = getattr(y, "columns", None)
     if names is not None and {"time", "cause"} <= set(names):
-        entry = np.asarray(y["entry"]) if "entry" in set(names) else None
-        y = censored(np.asarray(y["time"]), np.asarray(y["cause"]), entry)
-    elif names is not None and {"time", "event"} <= set(names):
+        return _read_cause_columns(y, first_row)
+    if names is not None and {"time", "event"} <= set(names):
         entry = np.asarray(y["entry"]) if "entry" in set(names) else None
         return pair(np.asarray(y["time"]), np.asarray(y["event"]), entry, first_row)
     y = np.asarray(y)
@@ -312,6 +312,15 @@ def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
     if "cause" not in (y.dtype.names or ()):
         return target
     kinds = read_causes(y["cause"], target.event, first_row)
+    return target._replace(cause=kinds.number, causes=kinds.names)
+
+
+def _read_cause_columns(y: Any, first_row: int) -> Target:
+    """The target of a frame with the columns time and cause; a cause of 0 or "" is censored."""
+    cause = np.asarray(y["cause"])
+    entry = np.asarray(y["entry"]) if "entry" in set(y.columns) else None
+    kinds = read_causes(cause, None, first_row)
+    target = pair(np.asarray(y["time"]), kinds.number > 0, entry, first_row)
     return target._replace(cause=kinds.number, causes=kinds.names)
 
 

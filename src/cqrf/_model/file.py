@@ -25,6 +25,7 @@ from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target
 from cqrf._model.codec import decode_leaves, encode_leaves
 from cqrf._model.file_bytes import FOREST_FILE, pack, read_bytes, unpack, write_bytes
+from cqrf._model.file_causes import check_causes
 from cqrf._model.file_checks import (
     KINDS,
     SAMPLING,
@@ -151,6 +152,7 @@ def pack_model(saved: Saved) -> list[bytes]:
         "seed": model.seed,
         "censoring": model.censoring,
         "root_share": None if model.working is None else float(model.working.root_share),
+        "causes": list(model.causes),
     }
     return pack(FOREST_FILE, header, _arrays(saved))
 
@@ -191,6 +193,7 @@ def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
         "leaves": encode_leaves(np.diff(forest.leaf_offsets), forest.leaf_rows),
         "importance": forest.importance,
         **working_arrays(model.working, model.edges),
+        "cause": [] if rows.cause is None else rows.cause,
     }
     return {
         name: np.ascontiguousarray(arrays[name], dtype=kind or narrowest(n_features))
@@ -208,6 +211,7 @@ def _check(unpacked: tuple[int, dict[str, Any], memoryview]) -> Contents:
     contents = Contents(header, sections, header["n_rows"] if has_codes else 0)
     check_sections(contents)
     check_working(contents)
+    check_causes(contents)
     return contents
 
 
@@ -230,6 +234,7 @@ def _build(contents: Contents) -> Saved:
             event=target.event,
             weight=_copy(sections["weight"]) if len(sections["weight"]) else None,
             first_at_risk=first_at_risk(target),
+            cause=_copy(sections["cause"]) if len(sections["cause"]) else None,
         ),
         entry=entry,
         order=_copy(sections["order"]),
@@ -240,6 +245,7 @@ def _build(contents: Contents) -> Saved:
         seed=header["seed"],
         censoring=header["censoring"],
         working=read_working(contents),
+        causes=tuple(header["causes"]),
     )
     names = texts[: contents.n_names] if header["named"] else None
     return Saved(model, header["settings"], names, header["notes"])

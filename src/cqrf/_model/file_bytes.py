@@ -38,7 +38,7 @@ from cqrf._model.file_checks import (
 from cqrf._runtime.files import replacing
 
 MARK = b"\x93cqrf\r\n\x1a"  # changes if a copy converts line ends or drops the top bit
-FORMAT = 3
+FORMAT = 4
 PREAMBLE = struct.Struct("<8sIIQ")
 DIGEST_BYTES = 32
 MOST_HEADER_BYTES = 2**16

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.spec import MAX_BINS, MISSING
+from cqrf._input.causes import are_causes
 from cqrf._input.columns import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER
 from cqrf._input.target import SIDES
 from cqrf._input.units import are_unit_codes
@@ -49,6 +50,7 @@ SECTIONS = {
     "knots": "<f8",
     "hazards": "<f8",
     "linear_predictor": "<f8",
+    "cause": "u1",  # empty if there is one kind of event
 }
 # Those of a treatment forest.
 TREATMENT_SECTIONS = {
@@ -61,7 +63,7 @@ TREATMENT_SECTIONS = {
     "known_propensity": "<f8",  # of arm 1, by row; empty if there is a forest of propensities
 }
 WORKING_SECTIONS = ("scored", "scores", "knots", "hazards", "linear_predictor")
-FIRST_WITH_WORKING_MODEL = 3  # format
+FIRST_WITH_WORKING_MODEL, FIRST_WITH_CAUSES = 3, 4  # formats
 # MOST_SHARE of cqrf._model.share, which would be imported with Numba.
 LARGEST_ROOT_SHARE = 0.5
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
@@ -128,18 +130,18 @@ def invalid(what: str, content: str = FOREST) -> ModelFileError:
 
 
 def upgrade_header(header: dict[str, Any], written_format: int) -> dict[str, Any]:
-    """The header as the newest format has it; older ones know no working model."""
-    if written_format >= FIRST_WITH_WORKING_MODEL:
-        return header
+    """The header as the newest format has it; older ones know no working model, or no causes."""
     settings, sections = header.get("settings"), header.get("sections")
     if not isinstance(settings, dict) or not isinstance(sections, dict):
         raise invalid("settings or sections")
-    return {
-        **header,
-        "root_share": None,
-        "settings": {**settings, "working_model": None},
-        "sections": {**sections, **dict.fromkeys(WORKING_SECTIONS, 0)},
-    }
+    if written_format < FIRST_WITH_WORKING_MODEL:
+        settings = {**settings, "working_model": None}
+        sections = {**sections, **dict.fromkeys(WORKING_SECTIONS, 0)}
+        header = {**header, "root_share": None}
+    if written_format < FIRST_WITH_CAUSES:
+        sections = {**sections, "cause": 0}
+        header = {**header, "causes": []}
+    return {**header, "settings": settings, "sections": sections}
 
 
 def check_header(header: dict[str, Any]) -> None:
@@ -159,6 +161,7 @@ def check_header(header: dict[str, Any]) -> None:
         "root_share",
         lambda x: x is None or (type(x) is float and 0.0 <= x <= LARGEST_ROOT_SHARE),
     )
+    check("causes", are_causes)
     check("settings", are_settings)
     check("notes", are_notes)
     check("sections", lambda x: isinstance(x, dict) and list(x) == list(SECTIONS))
@@ -370,7 +373,7 @@ def are_settings(settings: Any) -> bool:
     return all(
         value is None
         or is_plain(value)
-        or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
+        or (isinstance(value, list) and all(type(each) in (int, float, str) for each in value))
         for value in settings.values()
     )
 

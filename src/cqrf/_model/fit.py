@@ -53,7 +53,7 @@ def fit_model(
     edges: list[NDArray[np.float64]] | None = None,
 ) -> Model:
     """Grow the forest of a table; ``edges`` are those of its bins, found in it if None."""
-    matrix, columns, target = table.matrix, table.columns, table.target
+    matrix, columns, target = table.matrix, table.columns, table.target.drop_single_cause()
     check_consistent_length(matrix, target.time)
     n = len(matrix)
     check_n_rows(n)
@@ -82,6 +82,7 @@ def fit_model(
             event=ranked.event,
             weight=None if weight is None else weight[order],
             first_at_risk=first_at_risk(ranked),
+            cause=ranked.cause,
         ),
         entry=ranked.entry,
         order=order,
@@ -89,6 +90,7 @@ def fit_model(
         seed=settings.seed,
         censoring=settings.censoring,
         working=None if working is None else working.take(order),
+        causes=target.causes,
     )
     del codes
     progress = partial(show_progress, total=settings.n_trees) if verbose else None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cqrf._forest.rows import Rows
 from cqrf._forest.sampling import number_trees
 from cqrf._forest.spec import Forest, Sampling
+from cqrf._input.causes import Cause
 from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import Target, oriented
@@ -52,6 +53,8 @@ class Model:
     censoring : {"right", "left"}
     working : WorkingModel or None
         The working model; with it the trees from ``residual_trees.n_direct`` on are residual.
+    causes : tuple
+        Names of the causes, whose numbers are ``rows.cause``; empty if there is one kind of event.
     """
 
     columns: Columns
@@ -64,6 +67,7 @@ class Model:
     seed: int
     censoring: str
     working: WorkingModel | None = None
+    causes: tuple[Cause, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes; what is computed from them is not pickled."""
@@ -97,8 +101,9 @@ class Model:
     @property
     def training_target(self) -> Target:
         """Times, events and entries in the order of the training table, as the user gave them."""
-        time = oriented(self.rows.time, self.censoring)
-        return Target(time, self.rows.event, self.entry).take(self.ranks)
+        rows, time = self.rows, oriented(self.rows.time, self.censoring)
+        target = Target(time, rows.event, self.entry, rows.cause, self.causes)
+        return target.take(self.ranks)
 
     @property
     def training_weight(self) -> NDArray[np.float64]:

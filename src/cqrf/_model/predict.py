@@ -23,7 +23,7 @@ from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
 from cqrf._model.kinds import TreeKinds, split_kinds
 from cqrf._model.queries import Queries
-from cqrf._runtime.arguments import is_number, read_choice, read_floats
+from cqrf._runtime.arguments import is_number, read_choice, read_floats, read_times
 from cqrf._runtime.threads import computed_once, thread_map
 from cqrf._survival.curves import Steps, as_curves, compute_steps, step_curves
 from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
@@ -255,12 +255,16 @@ class RestrictedMean(ArrayReader):
             raise ValueError(f"horizon={horizon!r} must be a finite time.")
         read_choice("beyond", self.beyond, BEYOND_MEAN)
 
+    def horizon_of(self, chunk: Chunk) -> NDArray[np.float64]:
+        """The horizon of all queries, or of each."""
+        if self.horizon is not None:
+            return np.asarray(self.horizon, dtype=np.float64)
+        return chunk.model.follow_up - (np.zeros(()) if chunk.given is None else chunk.given)
+
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Means of shape (n_queries,)."""
-        model, horizon = chunk.model, np.asarray(self.horizon, dtype=np.float64)
-        if self.horizon is None:
-            horizon = model.follow_up - (np.zeros(()) if chunk.given is None else chunk.given)
-        means = chunk.survival.restricted_mean(horizon, model.censoring, self.beyond)
+        horizon, censoring = self.horizon_of(chunk), chunk.model.censoring
+        means = chunk.survival.restricted_mean(horizon, censoring, self.beyond)
         # Of a row that has survived the follow-up nothing more is known.
         return means if chunk.given is None else np.where(np.greater(horizon, 0), means, np.nan)
 
@@ -277,11 +281,7 @@ class SurvivalErrors(BagReader, ArrayReader):
     """Standard errors of P(T > t | x) at times, by the bootstrap of little bags."""
 
     def __init__(self, times: ArrayLike) -> None:
-        self.times = np.atleast_1d(read_floats("times", times))
-        if self.times.ndim > 1 or np.isnan(self.times).any():
-            raise ValueError(
-                f"times must be a number or a list of numbers without NaN; found {times!r}."
-            )
+        self.times = read_times(times)
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Errors of shape (n_queries, n_times)."""

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from cqrf._forest.criteria import CRITERIA, Criterion
 from cqrf._forest.spec import MAX_BINS, Growing, Limits, Sampling
+from cqrf._input.causes import Cause, find_cause
 from cqrf._input.target import SIDES
 from cqrf._input.units import Units
 from cqrf._runtime.arguments import (
@@ -81,16 +83,19 @@ class Settings(NamedTuple):
         return read_sample_size(self.max_samples, n_units, self.bootstrap, noun, self.bag_size)
 
 
-def read_settings(estimator: Any, n_features: int, seed: int) -> Settings:
-    """Settings of a fit to a table with so many features.
+def read_settings(
+    estimator: Any, n_features: int, seed: int, causes: Sequence[Cause] = ()
+) -> Settings:
+    """Settings of a fit to a table with so many features, and events of these causes.
 
-    ``seed`` is an argument because :func:`draw_seed` changes a generator's state.
+    ``seed`` is an argument because :func:`draw_seed` changes a generator's state. ``causes`` is
+    empty if there is one kind of event.
     """
     _check_prediction(estimator)
     solver = read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES))
     n_trees = read_count("n_estimators", estimator.n_estimators, 1)
     return Settings(
-        growing=read_growing(estimator, n_features),
+        growing=read_growing(estimator, n_features, causes),
         solver=solver,
         n_trees=n_trees,
         max_bins=read_bins(estimator.max_bins),
@@ -98,21 +103,31 @@ def read_settings(estimator: Any, n_features: int, seed: int) -> Settings:
         bootstrap=read_flag("bootstrap", estimator.bootstrap),
         honest=read_flag("honest", estimator.honest),
         bag_size=read_count("bag_size", estimator.bag_size, 1),
-        working_model=read_working_model(estimator, solver) if n_trees > 1 else None,
+        working_model=read_working_model(estimator, solver, causes) if n_trees > 1 else None,
         seed=seed,
     )
 
 
-def read_working_model(estimator: Any, solver: QuantileSolver) -> str | None:
+def read_working_model(
+    estimator: Any, solver: QuantileSolver, causes: Sequence[Cause] = ()
+) -> str | None:
     """The working model, ``"cox"`` or None.
 
     ``"auto"``: Cox for the default criterion, unless quantiles are to be solved for in another way
     than where the survival curve crosses 1 - tau. Other criteria are those of published forests.
+    With several causes there is none: one linear predictor cannot tell them apart.
     """
     working_model = estimator.working_model
     if working_model is None:
         return None
     read_choice("working_model", working_model, WORKING_MODELS)
+    if causes and working_model != "auto":
+        raise ValueError(
+            f"working_model={working_model!r} is for one kind of event; y has several causes. "
+            'Leave it at "auto", or fit one cause, as in censored(time, cause == 1).'
+        )
+    if causes:
+        return None
     if working_model == "auto":
         is_default = estimator.criterion == DEFAULT_CRITERION
         return "cox" if is_default and solver.reads_curves else None
@@ -150,10 +165,11 @@ def read_solver(estimator: Any, censoring: str) -> QuantileSolver:
     )
 
 
-def read_growing(estimator: Any, n_features: int) -> Growing:
+def read_growing(estimator: Any, n_features: int, causes: Sequence[Cause] = ()) -> Growing:
     """How a tree chooses splits and when it stops."""
     criterion = CRITERIA[read_choice("criterion", estimator.criterion, tuple(CRITERIA))]
     levels = _read_split_quantiles(criterion, estimator.split_quantiles)
+    place = read_split_causes(estimator.split_causes, criterion, causes)
     limits = Limits(
         n_candidates=read_max_features(estimator.max_features, n_features),
         max_depth=read_max_depth(estimator.max_depth),
@@ -163,7 +179,40 @@ def read_growing(estimator: Any, n_features: int) -> Growing:
             "min_child_fraction", estimator.min_child_fraction, 0.0, 0.5
         ),
     )
+    if place is not None:
+        return Growing(criterion.of_causes.from_causes(levels, place), limits)
     return Growing(criterion.parameters.from_levels(levels), limits)
+
+
+def read_split_causes(
+    split_causes: Any, criterion: Criterion, causes: Sequence[Cause]
+) -> NDArray[np.int64] | None:
+    """Place of each cause among those that are split on, censored rows first; -1 for the others.
+
+    None if the criterion does not tell causes apart, or if there is one kind of event.
+    """
+    if split_causes is not None and not causes:
+        raise ValueError(
+            f"split_causes={split_causes!r}: y has one kind of event. To tell causes apart, fit "
+            "with y = censored(time, cause)."
+        )
+    if split_causes is not None and criterion.of_causes is None:
+        able = ", ".join(name for name, each in CRITERIA.items() if each.of_causes is not None)
+        raise ValueError(
+            f"split_causes={split_causes!r}: this criterion does not tell causes apart; choose one "
+            f"of {able}."
+        )
+    if not causes or criterion.of_causes is None:
+        return None
+    chosen = list(range(len(causes)))
+    if split_causes is not None:
+        listed = [split_causes] if isinstance(split_causes, str | int) else list(split_causes)
+        chosen = sorted({find_cause(cause, causes, "split_causes") for cause in listed})
+        if not chosen:
+            raise ValueError("split_causes is empty: name a cause, or leave it at None for all.")
+    place = np.full(len(causes) + 1, -1, np.int64)
+    place[np.array(chosen) + 1] = np.arange(len(chosen))
+    return place
 
 
 def read_sample_size(

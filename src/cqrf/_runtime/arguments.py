@@ -56,6 +56,16 @@ def read_floats(name: str, values: Any) -> NDArray[np.float64]:
     raise ValueError(f"{name} must be numbers; found {array.dtype} values{way_out}.")
 
 
+def read_times(times: Any) -> NDArray[np.float64]:
+    """A time or a list of times as an array of one dimension, without NaN."""
+    values = np.atleast_1d(read_floats("times", times))
+    if values.ndim > 1 or np.isnan(values).any():
+        raise ValueError(
+            f"times must be a number or a list of numbers without NaN; found {times!r}."
+        )
+    return values
+
+
 def read_flag(name: str, value: Any) -> bool:
     """The value, if it is True or False."""
     if not isinstance(value, bool | np.bool_):

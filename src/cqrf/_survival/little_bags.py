@@ -15,6 +15,14 @@ For the product-limit curve, with H_j the weight at risk before row j in time or
 
 over events up to t: exact, and zero on average over the forest's weights.
 
+For the incidence of a cause, F(t) = sum of f_j over its events j up to t, f_j = S_{j-} w_j / H_j,
+with b_j = sum over events m < j of (1 / H_{m+1} - 1 / H_m),
+
+    xi_i = sum over its events j <= i of f_j (b_j - 1 / H_j)  +  1(i is one of them) S_{i-} / H_i
+           + (b_i - 1(i is an event) / H_i) (sum of f_j over its events j > i),
+
+over events up to t. A move of S is a move of 1 - S, and the bags' variance is that of either.
+
 A quantile is where S crosses 1 - tau. An interval for S there is therefore an interval for the
 level, and the quantiles at its two ends bound the quantile (Woodruff 1952).
 """
@@ -35,6 +43,22 @@ from cqrf._survival.curves import RankedTarget
 
 MAX_BLOCK = 96  # times that are handled at once, as vectors; more would not stay in the cache
 VECTOR = 8  # numbers of a vector instruction: a width that is a multiple leaves no remainder
+
+
+class OfCause(NamedTuple):
+    """Number of the cause of each row, uint8 by rank, and the cause in question."""
+
+    number: NDArray[np.uint8]
+    chosen: int
+
+
+class Bags(NamedTuple):
+    """Leaves of queries, (n_queries, n_trees), the rows in them, and trees per bag."""
+
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    leaf_rows: NDArray[np.int32]
+    bag_size: int
 
 
 class BagVariances(NamedTuple):
@@ -66,7 +90,8 @@ def bag_moves(
     n_queries, n_times = at.shape
     n_bags = leaves.sizes.shape[1] // bag_size
     means = np.empty((n_bags, n_queries, n_times))
-    _, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means)
+    bags = Bags(leaves.starts, leaves.sizes, leaf_rows, bag_size)
+    _, within = _bag_variances(bags, weights, target, at, None, 0, means)
     return BagMoves(np.moveaxis(means, 0, 2), within)
 
 
@@ -77,9 +102,22 @@ def bag_variances(
     target: RankedTarget,
     at: NDArray[np.float64],
     bag_size: int,
+    cause: OfCause | None = None,
 ) -> BagVariances:
-    """Variances of S at times of shape (n_queries, n_times), oriented to the right."""
-    between, within = _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, None)
+    """Variances of S, or of the incidence of a cause, at times of shape (n_queries, n_times).
+
+    Times are oriented to the right.
+    """
+    number, chosen = (None, 0) if cause is None else cause
+    between, within = _bag_variances(
+        Bags(leaves.starts, leaves.sizes, leaf_rows, bag_size),
+        weights,
+        target,
+        at,
+        number,
+        chosen,
+        None,
+    )
     return BagVariances(between, within)
 
 
@@ -131,27 +169,35 @@ def remove_noise(
 
 
 class CurvePath(NamedTuple):
-    """The product-limit curve of one row of weights, row by row in time order."""
+    """The curve of one row of weights, row by row in time order: S, or F of a cause."""
 
-    own: NDArray[np.float64]
-    """(n,): xi_i / S(t) for any t from the time of row i on."""
+    fixed: NDArray[np.float64]
+    """(n,): xi_i is ``fixed + slope * level`` for any t from the time of row i on; 0 for S."""
+    slope: NDArray[np.float64]
+    """(n,)"""
+    level: NDArray[np.float64]
+    """(n + 1,): the curve by the number of rows up to t."""
     later: NDArray[np.float64]
-    """(n + 1,): xi_i / S(t) of the rows after t, by the number of rows up to t."""
-    survival: NDArray[np.float64]
-    """(n + 1,): S(t) by the number of rows up to t."""
+    """(n + 1,): xi_i of the rows after t, by the number of rows up to t."""
 
 
 @allocating_kernel
-def follow_curve(ranks, weights, event):
-    """The path of the curve.
+def follow_curve(ranks, weights, event, cause, chosen):
+    """The path of the incidence of the chosen cause, or of S if ``cause`` is None.
 
     ranks : (n,) int32, ascending; weights : (n,) float64; event : bool by rank
+    cause : uint8 by rank, or None; chosen : int
     """
+    if cause is None:
+        return follow_survival(ranks, weights, event)
+    return follow_incidence(ranks, weights, event, cause, chosen)
+
+
+@allocating_kernel
+def follow_survival(ranks, weights, event):
+    """The path of S; arguments as for :func:`follow_curve`."""
     n = ranks.shape[0]
-    at_risk = np.empty(n + 1)
-    at_risk[n] = 0.0
-    for i in range(n - 1, -1, -1):
-        at_risk[i] = at_risk[i + 1] + weights[i]
+    at_risk = sum_behind(weights)
     own, later, survival = np.empty(n), np.empty(n + 1), np.empty(n + 1)
     later[0], survival[0] = 0.0, 1.0
     for i in range(n):
@@ -161,18 +207,58 @@ def follow_curve(ranks, weights, event):
             own[i] -= 1.0 / at_risk[i]
             if i + 1 < n:
                 later[i + 1] += 1.0 / at_risk[i + 1] - 1.0 / at_risk[i]
-    return CurvePath(own, later, survival)
+    for i in range(n + 1):
+        later[i] *= survival[i]
+    return CurvePath(np.zeros(n), own, survival, later)
+
+
+@allocating_kernel
+def follow_incidence(ranks, weights, event, cause, chosen):
+    """The path of the incidence of the chosen cause; arguments as for :func:`follow_curve`."""
+    n = ranks.shape[0]
+    at_risk = sum_behind(weights)
+    fixed, own = np.empty(n), np.empty(n)
+    later, level = np.empty(n + 1), np.empty(n + 1)
+    later[0], level[0] = 0.0, 0.0
+    survival, base = 1.0, 0.0
+    for i in range(n):
+        later[i + 1], level[i + 1] = later[i], level[i]
+        own[i], fixed[i] = base, 0.0
+        if event[ranks[i]]:
+            own[i] -= 1.0 / at_risk[i]
+            stays = at_risk[i + 1] / at_risk[i]
+            if cause[ranks[i]] == chosen:
+                step = survival * (1.0 - stays)
+                level[i + 1] += step
+                later[i + 1] += step * (base - 1.0 / at_risk[i])
+                fixed[i] = survival / at_risk[i]
+            survival *= stays
+            if i + 1 < n:
+                base += 1.0 / at_risk[i + 1] - 1.0 / at_risk[i]
+        fixed[i] += later[i + 1] - own[i] * level[i + 1]
+    return CurvePath(fixed, own, level, later)
+
+
+@allocating_kernel
+def sum_behind(weights):
+    """Weight of each row and all behind it, and a 0 behind the last; (n + 1,) float64."""
+    n = weights.shape[0]
+    total = np.empty(n + 1)
+    total[n] = 0.0
+    for i in range(n - 1, -1, -1):
+        total[i] = total[i + 1] + weights[i]
+    return total
 
 
 @allocating_kernel
 def write_influence(ranks, path, time, at, influence):
-    """Write xi_i = dS(at) / dw_i of every row of weights, one column for each time.
+    """Write xi_i, the derivative of the curve at times by w_i, of every row of weights.
 
     ranks : (n,) int32, ascending; path : CurvePath of the row; time : float64 by rank
     at : (n_times,) float64; influence : (n_train, width) float64, written at ``ranks``
     """
     n, n_times = ranks.shape[0], at.shape[0]
-    n_before, survival, later = np.empty(n_times, np.int64), np.empty(n_times), np.empty(n_times)
+    n_before, level, later = np.empty(n_times, np.int64), np.empty(n_times), np.empty(n_times)
     for j in range(n_times):
         first, last = 0, n  # the number of rows up to at[j], by bisection
         while first < last:
@@ -181,12 +267,12 @@ def write_influence(ranks, path, time, at, influence):
                 first = middle + 1
             else:
                 last = middle
-        n_before[j], survival[j] = first, path.survival[first]
-        later[j] = path.later[first] * path.survival[first]
+        n_before[j], level[j], later[j] = first, path.level[first], path.later[first]
     for i in range(n):
-        of_row, own = influence[ranks[i]], path.own[i]
+        of_row = influence[ranks[i]]
+        fixed, slope = path.fixed[i], path.slope[i]
         for j in range(n_times):
-            of_row[j] = own * survival[j] if i < n_before[j] else later[j]
+            of_row[j] = fixed + slope * level[j] if i < n_before[j] else later[j]
 
 
 @kernel
@@ -244,17 +330,19 @@ def keep_means(means, bag, q, first, mean):
 
 
 @allocating_kernel
-def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means):
+def _bag_variances(bags, weights, target, at, cause, chosen, means):
     """Variance of the bags' means, and of their noise, for each query and time.
 
-    leaves : Leaves of (n_queries, n_trees); leaf_rows : int32; weights : Weights of n_queries rows
-    target : RankedTarget; at : (n_queries, n_times) float64; bag_size : int
+    bags : Bags; weights : Weights of n_queries rows
+    target : RankedTarget; at : (n_queries, n_times) float64
+    cause, chosen : as for :func:`follow_curve`
     means : (n_bags, n_queries, n_times) float64, written; None: not kept
 
     Times are taken in blocks, so that loops over them become vector instructions. Blocks do not
     change the order in which the terms of one time are added.
     """
-    starts, sizes, offsets = leaves.starts, leaves.sizes, weights.offsets
+    starts, sizes, offsets = bags.starts, bags.sizes, weights.offsets
+    leaf_rows, bag_size = bags.leaf_rows, bags.bag_size
     n_bags, (n_queries, n_times) = starts.shape[1] // bag_size, at.shape
     n_blocks = max(1, -(-n_times // MAX_BLOCK))
     width = VECTOR * -(-n_times // (n_blocks * VECTOR))
@@ -265,7 +353,7 @@ def _bag_variances(leaves, leaf_rows, weights, target, at, bag_size, means):
     for q in range(n_queries):
         row = slice(offsets[q], offsets[q + 1])
         ranks = weights.ranks[row]
-        path = follow_curve(ranks, weights.values[row], target.event)
+        path = follow_curve(ranks, weights.values[row], target.event, cause, chosen)
         for block in range(n_blocks):
             times = at[q, block * width : (block + 1) * width]
             write_influence(ranks, path, target.time, times, influence)

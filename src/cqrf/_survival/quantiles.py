@@ -133,7 +133,9 @@ class Solution(NamedTuple):
     values: NDArray[np.float64]
     last_neighbor: NDArray[np.float64]
 
-    def fill(self, unidentified: str, stacklevel: int = 3) -> NDArray[np.float64]:
+    def fill(
+        self, unidentified: str, stacklevel: int = 3, of_cause: bool = False
+    ) -> NDArray[np.float64]:
         """Quantiles, with those that are not identifiable as the user wants them."""
         read_choice("unidentified", unidentified, UNIDENTIFIED)
         missing = np.isinf(self.values)
@@ -143,6 +145,15 @@ class Solution(NamedTuple):
             return np.where(missing, self.last_neighbor[:, np.newaxis], self.values)
         if unidentified == "nan":
             return np.where(missing, np.nan, self.values)
+        if of_cause:
+            warnings.warn(
+                "the incidence of this cause does not reach some of the levels, as other causes "
+                "come first or too much is censored: these quantiles are infinite. "
+                "max_quantile(X, cause=...) gives the limit at each row.",
+                UnidentifiedQuantileWarning,
+                stacklevel=stacklevel,
+            )
+            return self.values
         warnings.warn(
             "some quantiles cannot be estimated, because too much is censored where they lie; they "
             "are infinite. Ask for lower levels (max_quantile gives the limit at each row; higher "

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cqrf._input.causes import Cause, find_cause
 from cqrf._input.features import copy_feature_names
 from cqrf._input.target import read_target
 from cqrf._model.settings import draw_seed, read_settings
@@ -101,7 +102,8 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         else:
             meta = np.empty((0, X.shape[1]))
         validate_data(local, meta, skip_check_array=True, reset=True)
-        settings = read_settings(local, local.n_features_in_, draw_seed(local.random_state))
+        early = clone(local).set_params(split_causes=None)  # the causes are not known yet
+        settings = read_settings(early, local.n_features_in_, draw_seed(local.random_state))
         model = fit_on_cluster(
             self._find_client(),
             partitions,
@@ -128,7 +130,12 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         return self.to_local().feature_importances_
 
     def predict(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, unidentified: str | None = None
+        self,
+        X: Any,
+        quantiles: float | Sequence[float] = 0.5,
+        *,
+        cause: Cause | None = None,
+        unidentified: str | None = None,
     ) -> Any:
         """Quantiles of the latent time at each row of X, lazily.
 
@@ -138,7 +145,8 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         """
         levels, is_scalar = read_levels(quantiles)
         names = [f"q{exactly(level)}" for level in levels]
-        arguments = {"quantiles": quantiles, "unidentified": self._unidentified(unidentified)}
+        chosen = self._unidentified(unidentified)
+        arguments = {"quantiles": quantiles, "cause": cause, "unidentified": chosen}
         return self._predict_lazily(X, "predict", arguments, names[0] if is_scalar else names)
 
     def predict_interval(
@@ -161,15 +169,28 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         """Standard error of the survival curve, lazily; columns such as error365."""
         return self._predict_at_times(X, "survival_standard_error", times, "error", beyond)
 
-    def predict_mean(self, X: Any, horizon: float | None = None, *, beyond: str = "nan") -> Any:
-        """Restricted mean, lazily."""
+    def predict_incidence(
+        self, X: Any, times: ArrayLike, cause: Cause, *, beyond: str = "nan"
+    ) -> Any:
+        """Incidence P(T <= t, cause | x) of a cause, lazily; columns such as incidence365."""
+        return self._predict_at_times(X, "predict_incidence", times, "incidence", beyond, cause)
+
+    def predict_mean(
+        self,
+        X: Any,
+        horizon: float | None = None,
+        *,
+        cause: Cause | None = None,
+        beyond: str = "nan",
+    ) -> Any:
+        """Restricted mean, or mean time lost to a cause, lazily."""
         read_choice("beyond", beyond, BEYOND_MEAN)
-        arguments = {"horizon": horizon, "beyond": beyond}
+        arguments = {"horizon": horizon, "cause": cause, "beyond": beyond}
         return self._predict_lazily(X, "predict_mean", arguments, "mean")
 
-    def max_quantile(self, X: Any) -> Any:
+    def max_quantile(self, X: Any, *, cause: Cause | None = None) -> Any:
         """Largest identifiable quantile level at each row of X, lazily."""
-        return self._predict_lazily(X, "max_quantile", {}, "max_quantile")
+        return self._predict_lazily(X, "max_quantile", {"cause": cause}, "max_quantile")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Skill over the Kaplan-Meier curve, computed immediately.
@@ -209,13 +230,21 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         return read_choice("unidentified", chosen, UNIDENTIFIED)
 
     def _predict_at_times(
-        self, X: Any, method: str, times: ArrayLike, name: str, beyond: str
+        self,
+        X: Any,
+        method: str,
+        times: ArrayLike,
+        name: str,
+        beyond: str,
+        cause: Cause | None = None,
     ) -> Any:
         if times is None:
             raise ValueError(f"{method} on Dask needs times; to_local() gives whole curves.")
         times = np.atleast_1d(read_floats("times", times))
         names = [f"{name}{exactly(time)}" for time in times]
         arguments = {"times": times, "beyond": read_choice("beyond", beyond, BEYOND)}
+        if cause is not None:
+            arguments["cause"] = self.model_.causes[find_cause(cause, self.model_.causes)]
         return self._predict_lazily(X, method, arguments, names)
 
     def _forest_node(self, forest: CensoredQuantileForest) -> Delayed:

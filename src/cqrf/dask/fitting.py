@@ -28,7 +28,7 @@ from cqrf._model.fit import rows_to_score, set_root_share
 from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries
 from cqrf._model.residual import count_direct, residual_growing
-from cqrf._model.settings import Settings
+from cqrf._model.settings import Settings, read_settings
 from cqrf._model.share import can_have_root
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.equation import BERAN
@@ -89,9 +89,14 @@ def fit_on_cluster(
     context: ReadingContext,
     verbose: bool,
 ) -> Model:
-    """Fit the model of a table that lies on a cluster."""
+    """Fit the model of a table that lies on a cluster.
+
+    The settings are read again once the causes of events are known.
+    """
     with ClusterTasks(client) as tasks:
         table = read_partitions(tasks, partitions, settings, context)
+        n_features = len(table.columns.kinds)
+        settings = read_settings(context.estimator, n_features, settings.seed, table.causes)
         settings.solver.check_neighbors(table.n_rows)
         positive_rows = find_positive_rows(tasks, table)
         n_units, units = number_units(positive_rows)
@@ -290,7 +295,7 @@ def assemble_model(
     kept: TargetRows,
 ) -> Model:
     """The model from all trees and the targets that it keeps."""
-    ranked, order = rank_target(kept.target, settings.censoring)
+    ranked, order = rank_target(kept.target.drop_single_cause(), settings.censoring)
     rank_of_position = np.empty(len(order), np.int32)
     rank_of_position[order] = np.arange(len(order), dtype=np.int32)
     trees, gains = concatenate_batches((batch.trees, batch.gains) for batch in batches)
@@ -313,6 +318,7 @@ def assemble_model(
         event=ranked.event,
         weight=None if kept.weight is None else kept.weight[order],
         first_at_risk=first_at_risk(ranked),
+        cause=ranked.cause,
     )
     return Model(
         columns=table.columns,
@@ -325,4 +331,5 @@ def assemble_model(
         seed=settings.seed,
         censoring=settings.censoring,
         working=working,
+        causes=ranked.causes,
     )

@@ -197,6 +197,7 @@ def _grow_tree(
         event=target.event,
         weight=tree_rows.rows.weight,
         first_at_risk=first_at_risk,
+        cause=target.drop_single_cause().cause,
     )
     draws = tree_rows.draws
     positions = np.arange(len(draws), dtype=np.uint32)

@@ -19,6 +19,7 @@ from distributed import Future
 from numpy.typing import NDArray
 
 from cqrf._forest import binning
+from cqrf._input.causes import Cause
 from cqrf._input.columns import NUMBER, Columns, join_columns
 from cqrf._input.sample_weight import WeightSummary, check_some_weight
 from cqrf._input.target import check_side_of_entry
@@ -60,6 +61,12 @@ class Table(NamedTuple):
     n_rows: int
     columns: Columns
     context: Future
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Causes of all partitions, ascending; empty if there is one kind of event."""
+        causes = sorted({cause for part in self.parts for cause in part.summary.causes})
+        return tuple(causes) if len(causes) > 1 else ()
 
 
 class Preprocessing(NamedTuple):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.binning import encode
+from cqrf._input.causes import Cause
 from cqrf._input.columns import ColumnPart, Columns
 from cqrf._input.features import read_features, survey_part
 from cqrf._input.sample_weight import WeightSummary, read_part_of_weights, summarise_weights
@@ -54,6 +55,7 @@ class PartitionSummary(NamedTuple):
     last_entry: float = -np.inf
     first_time: float = np.inf
     last_time: float = -np.inf
+    causes: tuple[Cause, ...] = ()
 
 
 class PartitionTarget(NamedTuple):
@@ -181,6 +183,7 @@ def read_partition(
         last_entry=-np.inf if target.entry is None else float(target.entry.max()),
         first_time=float(target.time.min()),
         last_time=float(target.time.max()),
+        causes=target.causes,
     )
     return PartitionTarget(target, weight, groups, summary)
 

@@ -18,6 +18,10 @@ and then weight times each label to ``work.labels[i]``; and to ``work.direction[
 that combine the labels to the one number by which the levels of a category are ordered. It returns
 (whether the node can be split, total weight of its rows).
 
+A criterion may have a variant for rows with several causes of an event, a record with
+``from_causes(levels, place)`` instead of ``from_levels`` and a kernel of its own. Others split such
+rows as if all events were alike.
+
 To add a criterion, write one file and add one line to CRITERIA.
 """
 
@@ -30,6 +34,8 @@ from numba import config
 from numba.extending import overload
 
 from cqrf._forest.criteria import censored_quantile, quantile
+from cqrf._forest.criteria.cause_logrank import CauseLogrank, label_cause_logrank
+from cqrf._forest.criteria.cause_quantile import CauseQuantile, label_cause_quantile
 from cqrf._forest.criteria.censored_quantile import CensoredQuantile, label_censored_quantile
 from cqrf._forest.criteria.effect import Effect, label_effect
 from cqrf._forest.criteria.logrank import Logrank, label_logrank
@@ -42,24 +48,29 @@ class Criterion(NamedTuple):
     """An entry of the registry: the record's class and the kernel that writes its labels.
 
     ``default_levels`` are the levels it splits at unless ``split_quantiles`` gives others; empty
-    for a criterion that uses none.
+    for a criterion that uses none. ``of_causes`` is the class for rows with several causes.
     """
 
     parameters: Any
     label: Callable[..., Any]
     default_levels: tuple[float, ...] = ()
+    of_causes: Any = None
 
 
 CRITERIA = {
     "censored_quantile": Criterion(
-        CensoredQuantile, label_censored_quantile, censored_quantile.DEFAULT_LEVELS
+        CensoredQuantile, label_censored_quantile, censored_quantile.DEFAULT_LEVELS, CauseQuantile
     ),
     "quantile": Criterion(Quantile, label_quantile, quantile.DEFAULT_LEVELS),
     "variance": Criterion(Variance, label_variance),
-    "logrank": Criterion(Logrank, label_logrank),
+    "logrank": Criterion(Logrank, label_logrank, of_causes=CauseLogrank),
 }
-# Criteria of other forests than the estimator's own.
-INTERNAL = {"effect": Criterion(Effect, label_effect)}
+# Criteria that are not chosen by name: of other forests, and of rows with several causes.
+INTERNAL = {
+    "effect": Criterion(Effect, label_effect),
+    "cause_quantile": Criterion(CauseQuantile, label_cause_quantile),
+    "cause_logrank": Criterion(CauseLogrank, label_cause_logrank),
+}
 
 
 def find_kernel(parameters: type) -> Callable[..., Any]:

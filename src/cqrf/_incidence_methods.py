@@ -1,0 +1,136 @@
+"""The methods of the estimator that need competing risks: incidence of each cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from cqrf._input.causes import Cause
+from cqrf._model.incidence import FromIncidence, Incidence, IncidenceErrors
+from cqrf._model.output import index_of
+from cqrf._model.predict import KnownTimes, read_weights
+from cqrf._model.queries import Queries, has_tree
+from cqrf._prediction import PredictionMethods, Values, time_names, warn_if_unknown
+from cqrf._survival.incidence import IncidenceCurves
+from cqrf._survival.little_bags import confidence_width, log_log_interval
+from cqrf._survival.step_curves import StepCurves
+
+
+class IncidenceMethods(PredictionMethods):
+    """Predictions of a fitted estimator, those for each cause among them."""
+
+    @property
+    def causes_(self) -> tuple[Cause, ...]:
+        """Names of the causes, ascending; empty if there is one kind of event."""
+        check_is_fitted(self, "model_")
+        return self.model_.causes
+
+    def predict_incidence(
+        self,
+        X: Any,
+        times: ArrayLike | None = None,
+        cause: Cause | None = None,
+        *,
+        given: ArrayLike | None = None,
+        beyond: str = "nan",
+    ) -> IncidenceCurves | StepCurves | Values:
+        """Cumulative incidence P(T <= t, cause k | x), with competing risks.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+        times : array-like, optional
+            Times; measured from ``given`` on, if that is set.
+        cause : optional
+            One of ``causes_``. Default: all of them at once.
+        given : float or array-like of shape (n,), optional
+            Time up to which nothing has happened to each row.
+        beyond : {"nan", "extend"}
+            Values after the last time at which a training row with weight is at risk: NaN, with
+            one warning, or the flat line, which is not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n, n_causes, n_times), or (n, n_times) for one cause
+            Without ``times``: IncidenceCurves, or the StepCurves of one cause. The incidences of
+            all causes and ``predict_survival`` add up to 1.
+        """
+        queries = self._queries(X, given)
+        if times is None:
+            curves = self._read(queries, Incidence()).with_index(index_of(X))
+            return curves if cause is None else curves[cause]
+        values = self._incidence(queries, times, cause, beyond)
+        names = time_names("incidence", times)
+        if cause is None and self._makes_frames:
+            names = [f"{name} {each}" for each in self.causes_ for name in names]
+            values = values.reshape(len(values), -1)
+        return self._output(values, X, names)
+
+    def predict_incidence_oob(
+        self, times: ArrayLike | None = None, cause: Cause | None = None, *, beyond: str = "nan"
+    ) -> IncidenceCurves | StepCurves | NDArray[np.float64]:
+        """As ``predict_incidence``, for the training rows, each from trees that did not draw it.
+
+        A row that every tree has drawn has empty curves; at times it is NaN.
+        """
+        queries = self._training_queries()
+        if times is None:
+            curves = self._read(queries, Incidence())
+            return curves if cause is None else curves[cause]
+        values = self._incidence(queries, times, cause, beyond)
+        values[~has_tree(self.model_, queries)] = np.nan
+        return values
+
+    def incidence_standard_error(
+        self, X: Any, times: ArrayLike, cause: Cause, *, beyond: str = "nan"
+    ) -> NDArray[np.float64]:
+        """Standard error of ``predict_incidence(X, times, cause)`` over repeated training samples.
+
+        Needs ``bag_size`` of 2 or more. Shape (n, n_times).
+        """
+        return self._incidence_with_errors(X, times, cause, beyond)[1]
+
+    def incidence_confidence_interval(
+        self,
+        X: Any,
+        times: ArrayLike,
+        cause: Cause,
+        confidence: float = 0.95,
+        *,
+        beyond: str = "nan",
+    ) -> NDArray[np.float64]:
+        """Confidence interval of P(T <= t, cause k | x), pointwise; shape (n, n_times, 2).
+
+        On the scale of log(-log(1 - F)). It covers the sampling error of the estimate, not its
+        bias.
+        """
+        width = confidence_width(confidence)
+        incidence, errors = self._incidence_with_errors(X, times, cause, beyond)
+        lower, upper = log_log_interval(1.0 - incidence, width * errors)
+        return np.stack([1.0 - upper, 1.0 - lower], axis=-1)
+
+    def _incidence_with_errors(
+        self, X: Any, times: ArrayLike, cause: Cause, beyond: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        queries = self._queries(X)
+        errors = self._read(queries, IncidenceErrors(times, cause))
+        incidence = self._incidence(queries, times, cause, beyond)
+        return incidence, np.where(np.isnan(incidence), np.nan, errors)
+
+    def _incidence(
+        self, queries: Queries, times: ArrayLike, cause: Cause | None, beyond: str
+    ) -> NDArray[np.float64]:
+        """Values of shape (n, n_times) for one cause, (n, n_causes, n_times) for all."""
+
+        def compute(curves: IncidenceCurves) -> NDArray[np.float64]:
+            chosen: IncidenceCurves | StepCurves = curves if cause is None else curves[cause]
+            return chosen(np.atleast_1d(times), beyond)
+
+        wanted = [FromIncidence(compute), KnownTimes()]
+        values: NDArray[np.float64]
+        values, known = read_weights(self.model_, queries, wanted, self.n_jobs)
+        warn_if_unknown(values, known)
+        return values
