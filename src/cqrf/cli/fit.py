@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
 from cqrf._input.columns import MAX_LEVELS, PLURAL
 from cqrf._input.features import read_features
+from cqrf.cli.cause_columns import count_causes, name_counts
 from cqrf.cli.console import (
     count,
     format_plain,
@@ -172,7 +174,7 @@ def print_summary(table: TrainingTable, path: str) -> None:
     y = table.y
     n, n_events = len(y), int(y["event"].sum())
     print_message(
-        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}, "
+        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}{list_causes(y)}, "
         f"{1 - n_events / n:.0%} censored; times from {format_plain(y['time'].min())} to "
         f"{format_plain(y['time'].max())}"
     )
@@ -201,6 +203,13 @@ def print_summary(table: TrainingTable, path: str) -> None:
     print_message("Missing " + (", ".join(missing) or "nothing"))
 
 
+def list_causes(y: NDArray[Any]) -> str:
+    """Events of each cause, in parentheses; empty if there is one kind of event."""
+    counts = count_causes(y)
+    listed = ", ".join(f"{n} of cause {cause}" for cause, n in counts.items())
+    return f" ({listed})" if counts else ""
+
+
 def save_forest(
     forest: CensoredQuantileForest, table: TrainingTable, task: FitTask, results: dict[str, Any]
 ) -> None:
@@ -222,6 +231,7 @@ def save_forest(
             "bytes": size,
             "rows": len(table.y),
             "events": int(table.y["event"].sum()),
+            "causes": name_counts(count_causes(table.y)),
             "columns": table.X.column_names,
             "seconds": results["seconds"],
             "skill_oob": skill,

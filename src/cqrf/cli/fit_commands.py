@@ -13,6 +13,7 @@ from cqrf.cli.options import (
     BagSize,
     CalibrationShare,
     Category,
+    CensoredValue,
     CensoringTime,
     Control,
     Coverage,
@@ -66,6 +67,7 @@ def fit(
     out: ModelOut,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     weight: Weight = None,
     groups: Groups = None,
@@ -106,6 +108,7 @@ def tune(
     out: ModelOut,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     weight: Weight = None,
     groups: Groups = None,
@@ -154,6 +157,7 @@ def conformal(
     out: ModelOut,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     weight: Weight = None,
     groups: Groups = None,
@@ -283,7 +287,7 @@ def read_roles(options: Mapping[str, Any]) -> Roles:
     """Roles of columns; a command need not have all of them."""
     from cqrf.cli.roles import Roles
 
-    columns = ("time", "event", "event_value", "entry", "weight", "groups")
+    columns = ("time", "event", "event_value", "censored", "entry", "weight", "groups")
     others = ("censoring_time", "treatment", "propensity")
     return Roles(
         **{name: options[name] for name in (*columns, *others) if name in options},
