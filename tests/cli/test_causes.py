@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.support.commands import FAST, call, refused
 
-from cqrf import CensoredQuantileForest, censored
+from cqrf import CensoredQuantileForest, UnidentifiedQuantileWarning, censored
+from support.commands import FAST, call, refused
 
 ROLES = ["--time", "days", "--event", "status"]
 
@@ -105,7 +105,7 @@ def test_quantiles_incidence_and_time_lost_of_a_cause(folder):
     names = ["q0.1", "q0.9", "incidence50", "incidence200", "time_lost", "max_quantile"]
     assert list(found) == [f"{name}_death" for name in names]
     forest, X = CensoredQuantileForest.load("words.cqrf"), make_table()[["age", "dose"]]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UnidentifiedQuantileWarning):
         quantiles = forest.predict(X, [0.1, 0.9], cause="death")
     np.testing.assert_allclose(found.to_numpy()[:, :2], quantiles)
     of_death = forest.predict_incidence(X, [50, 200], "death")
