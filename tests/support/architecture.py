@@ -20,30 +20,34 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_runtime": "arguments compiling files intrinsics plain_intrinsics progress random threads",
     },
     {
-        "_input": "columns features frames risk_sets sample_weight target units written_values",
+        "_input": "causes columns features frames risk_sets sample_weight target units "
+        "written_values",
     },
     {
         "_forest": "binning categories grower histograms layout rows sampling spec splitting "
         "training traversal weights workspace "
-        "criteria criteria.at_risk criteria.censored_quantile criteria.effect criteria.logrank "
-        "criteria.quantile criteria.variance",
+        "criteria criteria.at_risk criteria.cause_logrank criteria.cause_quantile "
+        "criteria.censored_quantile criteria.effect criteria.logrank criteria.quantile "
+        "criteria.variance",
     },
     {
         "_working_model": "cox design fit transform",
     },
     {
-        "_survival": "curve_views curves equation little_bags mixture mixture_quantiles quantiles "
-        "step_curves",
+        "_survival": "curve_views curves equation incidence little_bags mixture mixture_quantiles "
+        "quantiles step_curves",
     },
     {
         "metrics": "auc bootstrap concordance ipcw metric quantile registry scorers skill survival",
     },
     {
-        "_model": "bin_values codec file file_bytes file_checks file_kernels file_summary "
-        "file_working fit fitted kinds memory output predict queries residual settings share skill",
+        "_model": "bin_values codec file file_bytes file_causes file_checks file_kernels "
+        "file_summary file_working fit fitted incidence kinds memory output predict queries "
+        "residual settings share skill",
     },
     {
         "_prediction": "",
+        "_incidence_methods": "",
         "estimator": "",
     },
     {

@@ -35,6 +35,8 @@ CASES = {
     "entries, logrank": ({"criterion": "logrank"}, "entries"),
     "clusters, left censoring": ({"censoring": "left", "solver": "argmin"}, "clusters"),
     "one curve of censoring": ({"censoring_survival": "km", "max_depth": 3}, ""),
+    "causes": ({"bag_size": 2}, "causes"),
+    "causes, logrank": ({"criterion": "logrank"}, "causes entries weights"),
     "deep": ({"n_estimators": 2, "max_features": 2, "max_bins": 8}, "many rows"),
 }
 
@@ -49,6 +51,7 @@ def make_table(kinds, n=40):
     if "categories" in kinds:
         X["colour"] = rng.choice(["red", "green", "blue"], n)
         X.loc[rng.random(n) < 0.2, ["b", "colour"]] = None
+    event = event * rng.integers(1, 3, n) if "causes" in kinds else event
     y = censored(latent, event, entry=entry) if "entries" in kinds else censored(latent, event)
     fit = {}
     if "weights" in kinds:
@@ -89,6 +92,10 @@ def read_all(name):
                 crps(y, y, forest.predict_survival(X)),
             ]
         )
+    if forest.causes_:
+        found["incidence"] = forest.predict_incidence(asked, [0.5, 1.5])
+    if forest.causes_ and forest.bag_size > 1:
+        found["error of incidence"] = forest.incidence_standard_error(asked, [0.5, 1.5], 1)
     if forest.bag_size > 1:
         found["standard error"] = forest.survival_standard_error(asked, [0.5, 1.5])
     return found

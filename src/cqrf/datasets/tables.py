@@ -21,13 +21,21 @@ from cqrf.datasets.randomness import Randomness, draw_exponential, open_randomne
 
 MISSING = "NA"
 DEATH = 2  # in PBC, status 0 is censored and 1 a transplant
-TEXT_CODES = {"sex": {"f": 0.0, "m": 1.0}}  # every other column is numeric
+# Codes of the columns that are not numeric.
+TEXT_CODES = {"sex": {"f": 0.0, "F": 0.0, "m": 1.0, "M": 1.0}}
+PBC_CAUSES = np.array(["", "transplant", "death"])
 PBC_NOT_COVARIATES = ("id", "time", "status")
+MGUS2_CAUSES = np.array(["", "malignancy", "death"])
+MGUS2_NOT_COVARIATES = ("time", "cause")
 BOSTON_RESPONSE = "medv"
 
 PBC_DESCRIPTION = (
     "Primary biliary cirrhosis, Mayo Clinic, 1974 to 1984: 418 patients, 17 covariates. "
     "Time in days to death; transplanted patients count as censored."
+)
+MGUS2_DESCRIPTION = (
+    "Monoclonal gammopathy of undetermined significance, Mayo Clinic: 1384 patients, 5 covariates. "
+    "Time in months to a plasma cell malignancy or to death without one, whichever came first."
 )
 BOSTON_DESCRIPTION = (
     "Housing values in 506 Boston census tracts, 1970: 13 covariates, median value in 1000 "
@@ -48,7 +56,7 @@ class Table:
     X : ndarray or pandas.DataFrame of shape (n, p)
         Covariates.
     y : structured ndarray of shape (n,)
-        The fields ``event`` and ``time``.
+        The fields ``event`` and ``time``, and ``cause`` where causes are told apart.
     feature_names : tuple of str
         Names of the columns of ``X``, in order.
     description : str
@@ -64,7 +72,9 @@ class Table:
     latent: Floats | None = None
 
 
-def load_pbc(*, complete_cases: bool = False, as_frame: bool = False) -> Table:
+def load_pbc(
+    *, complete_cases: bool = False, as_frame: bool = False, causes: bool = False
+) -> Table:
     """Load the primary biliary cirrhosis data: survival of 418 patients.
 
     The event is death; 61.5 % of the times are censored, the 25 transplants among them.
@@ -79,6 +89,9 @@ def load_pbc(*, complete_cases: bool = False, as_frame: bool = False) -> Table:
         Whether ``X`` is a pandas DataFrame, with ``sex`` as the strings 'f' and 'm'.
         Otherwise it is a float matrix, with ``sex`` as f = 0 and m = 1. Missing values are
         NaN in both.
+    causes : bool, default=False
+        Whether a transplant is an event of its own: ``y`` then has the causes "death" and
+        "transplant", and 55.5 % of the times are censored.
 
     Returns
     -------
@@ -98,13 +111,57 @@ def load_pbc(*, complete_cases: bool = False, as_frame: bool = False) -> Table:
     columns = _read_columns("pbc.csv")
     if complete_cases:
         columns = _drop_incomplete_rows(columns)
-    event = _to_numbers(columns["status"]) == DEATH
+    time, status = _to_numbers(columns["time"]), _to_numbers(columns["status"]).astype(np.intp)
     covariates = {name: c for name, c in columns.items() if name not in PBC_NOT_COVARIATES}
+    if causes:
+        y = pair_target(time, PBC_CAUSES[status], censored="")
+    else:
+        y = pair_target(time, status == DEATH)
     return Table(
         X=_to_frame(covariates) if as_frame else _to_matrix(covariates),
-        y=pair_target(_to_numbers(columns["time"]), event),
+        y=y,
         feature_names=tuple(covariates),
         description=PBC_DESCRIPTION,
+    )
+
+
+def load_mgus2(*, as_frame: bool = False) -> Table:
+    """Load the MGUS data: two competing risks of 1384 patients.
+
+    MGUS is a monoclonal gammopathy of undetermined significance, an abnormal protein in the blood.
+    The causes are "malignancy", a plasma cell malignancy (115 patients), and "death" without one
+    (860); 29.6 % of the times are censored. 46 rows have a missing value.
+
+    Parameters
+    ----------
+    as_frame : bool, default=False
+        Whether ``X`` is a pandas DataFrame, with ``sex`` as the strings 'F' and 'M'.
+        Otherwise it is a float matrix, with ``sex`` as F = 0 and M = 1. Missing values are
+        NaN in both.
+
+    Returns
+    -------
+    Table
+        ``X`` with 5 columns, ``y`` with causes and with times in months, ``feature_names`` and
+        ``description``.
+
+    Examples
+    --------
+    >>> from cqrf.datasets import load_mgus2
+    >>> mgus2 = load_mgus2()
+    >>> mgus2.feature_names
+    ('age', 'sex', 'hgb', 'creat', 'mspike')
+    >>> int((mgus2.y["cause"] == "malignancy").sum())
+    115
+    """
+    columns = _read_columns("mgus2.csv")
+    cause = MGUS2_CAUSES[_to_numbers(columns["cause"]).astype(np.intp)]
+    covariates = {name: c for name, c in columns.items() if name not in MGUS2_NOT_COVARIATES}
+    return Table(
+        X=_to_frame(covariates) if as_frame else _to_matrix(covariates),
+        y=pair_target(_to_numbers(columns["time"]), cause, censored=""),
+        feature_names=tuple(covariates),
+        description=MGUS2_DESCRIPTION,
     )
 
 

@@ -11,6 +11,8 @@ risk at the horizon. A score that is not determined before the horizon is NaN, w
 from cqrf.metrics.auc import integrated_auc, time_dependent_auc
 from cqrf.metrics.bootstrap import Interval, bootstrap_interval
 from cqrf.metrics.concordance import concordance_index
+from cqrf.metrics.incidence import brier_score_incidence, integrated_brier_score_incidence
+from cqrf.metrics.incidence_calibration import IncidenceCalibration, incidence_calibration
 from cqrf.metrics.ipcw import FLOOR, censoring_target
 from cqrf.metrics.quantile import censored_quantile_loss, quantile_loss
 from cqrf.metrics.scorers import SCORERS, make_scorer
@@ -20,15 +22,19 @@ from cqrf.metrics.survival import brier_score, crps, integrated_brier_score
 __all__ = [
     "FLOOR",
     "SCORERS",
+    "IncidenceCalibration",
     "Interval",
     "bootstrap_interval",
     "brier_score",
+    "brier_score_incidence",
     "censored_quantile_loss",
     "censoring_target",
     "concordance_index",
     "crps",
+    "incidence_calibration",
     "integrated_auc",
     "integrated_brier_score",
+    "integrated_brier_score_incidence",
     "make_scorer",
     "quantile_loss",
     "quantile_skill",

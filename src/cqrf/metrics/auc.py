@@ -29,7 +29,7 @@ from cqrf.metrics.ipcw import (
     read_evaluation_rows,
 )
 from cqrf.metrics.metric import Metric, Predictions
-from cqrf.metrics.survival import default_times, read_times
+from cqrf.metrics.score_times import default_times, read_times
 
 
 def time_dependent_auc(

@@ -4,12 +4,17 @@ A pair is comparable if one row had its event at T, and the other was at risk af
 censored at T. A tied prediction counts 1/2. Harrell's index weights all pairs equally and so
 depends on the censoring. Uno's index weights a pair by 1 / G(T-)^2, with G the censoring survival,
 and uses events before the horizon only.
+
+Competing risks: a row that had another event will never have one of cause k. It is comparable with
+every row that had, and is ranked right if its event of cause k is predicted later (Wolbers et al.
+2009). In Uno's form a pair with an event of cause k at T, and another event at T' < T in the other
+row, has the weight 1 / (G(T-) G(T'-)) (Wolbers et al. 2014).
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +23,7 @@ from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, oriented, rank_target
 from cqrf._runtime.arguments import read_choice, read_fraction
 from cqrf._runtime.compiling import allocating_kernel
+from cqrf.metrics.causes import rows_of_cause
 from cqrf.metrics.ipcw import as_target, read_evaluation_rows
 from cqrf.metrics.metric import Metric, Predictions
 
@@ -28,6 +34,7 @@ def concordance_index(
     *,
     y_train: Any = None,
     horizon: float | None = None,
+    cause: Any = None,
     censoring: str = "right",
     train_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -47,6 +54,10 @@ def concordance_index(
     horizon : float, optional
         Events at this time or later start no pair. Default: no limit for Harrell's index; the
         time where G falls below the floor for Uno's.
+    cause : int or str, optional
+        With competing risks: the cause whose events are ranked, which gives Wolbers' index. Pass
+        minus the cumulative incidence at some time, or minus the mean time lost to the cause.
+        Default: events of any cause.
     censoring : {"right", "left"}
         Side on which times are censored.
     train_weight, sample_weight : array-like, optional
@@ -59,6 +70,10 @@ def concordance_index(
     >>> y = censored([1.0, 2.0, 3.0], [True, False, True])
     >>> concordance_index(y, [10.0, 30.0, 5.0])
     0.5
+    >>> y = censored([1.0, 2.0, 3.0], [2, 1, 0])
+    >>> incidence = [0.1, 0.7, 0.3]
+    >>> concordance_index(y, [-share for share in incidence], cause=1)
+    1.0
     """
     read_choice("censoring", censoring, ("right", "left"))
     target = as_target(y)
@@ -68,12 +83,18 @@ def concordance_index(
     last = np.inf
     if horizon is not None:
         last = oriented(read_fraction("horizon", horizon, -np.inf, np.inf), censoring)
-    pair_divisor = np.ones(len(values))
+    censoring_survival = np.ones(len(values))
     if y_train is not None:
         rows = read_evaluation_rows(y_train, target, censoring=censoring, train_weight=train_weight)
         last = min(last, rows.horizon)
-        pair_divisor = rows.censoring_survival_before(rows.time) ** 2
-    return _share_concordant(target, values, pair_divisor, last, censoring, sample_weight)
+        censoring_survival = rows.censoring_survival_before(rows.time)
+    of_cause = rows_of_cause(target, cause, None if y_train is None else as_target(y_train))
+    if cause is not None and censoring == "left":
+        raise ValueError("several causes go with right censoring only: leave cause out.")
+    n = len(values)
+    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
+    pairs = _Pairs(target, of_cause, weight, censoring_survival, last, censoring)
+    return _share_concordant(pairs, values)
 
 
 def _read_predicted(predicted: ArrayLike, n: int) -> NDArray[np.float64]:
@@ -85,30 +106,40 @@ def _read_predicted(predicted: ArrayLike, n: int) -> NDArray[np.float64]:
     return values
 
 
-def _share_concordant(
-    target: Target,
-    predicted: NDArray[np.float64],
-    pair_divisor: NDArray[np.float64],
-    horizon: float,
-    censoring: str,
-    sample_weight: ArrayLike | None,
-) -> float:
-    """Weighted share of concordant pairs.
+class _Pairs(NamedTuple):
+    """Rows to pair: one had an event of the cause, before the horizon (oriented)."""
 
-    A pair's weight is divided by ``pair_divisor`` of the row with the first event.
-    """
-    n = len(predicted)
-    time = oriented(target.time, censoring)
-    weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
-    first_weight = weight / pair_divisor
-    beyond = time >= horizon
-    first_weight[beyond] = 0.0
-    ranked, order = rank_target(target, censoring)
+    target: Target
+    of_cause: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+    censoring_survival: NDArray[np.float64]
+    """G just before the time of each row; 1 for Harrell's index."""
+    horizon: float
+    censoring: str
+
+
+def _share_concordant(pairs: _Pairs, predicted: NDArray[np.float64]) -> float:
+    """Weighted share of concordant pairs."""
+    target, of_cause, weight, censoring_survival, horizon, censoring = pairs
+    beyond = oriented(target.time, censoring) >= horizon
     _, places = np.unique(oriented(predicted, censoring), return_inverse=True)
+    # At a tied time another event, like a censoring, leaves the row without one of the cause.
+    ranked, order = rank_target(target._replace(event=of_cause), censoring)
+    first_weight = np.where(beyond, 0.0, weight / censoring_survival**2)
     concordant, comparable = count_pairs(
         ranked.time, ranked.event, places[order], weight[order], first_weight[order]
     )
-    if comparable == 0 and (target.event & beyond).any():
+    is_other = target.event & ~of_cause
+    if is_other.any():  # before the event of the cause: the pair in reverse order
+        ranked, order = rank_target(target, censoring)
+        share = weight / censoring_survival
+        later, first = np.where(of_cause & ~beyond, share, 0.0), np.where(is_other, share, 0.0)
+        reverse = places.max() - places
+        more_concordant, more_comparable = count_pairs(
+            ranked.time, ranked.event, reverse[order], later[order], first[order]
+        )
+        concordant, comparable = concordant + more_concordant, comparable + more_comparable
+    if comparable == 0 and (of_cause & beyond).any():
         warnings.warn(
             "no event that could start a pair comes before the horizon "
             f"{oriented(horizon, censoring):g}: the concordance is NaN.",
@@ -168,20 +199,26 @@ def count_pairs(
     return concordant, comparable
 
 
-def _compute_harrell(predictions: Predictions, *, quantile: float | None = None) -> float:
+def _compute_harrell(
+    predictions: Predictions, *, quantile: float | None = None, cause: Any = None
+) -> float:
     return concordance_index(
         predictions.y_test,
-        predictions.ranking(quantile),
+        predictions.ranking(quantile, cause),
+        cause=cause,
         censoring=predictions.censoring,
         sample_weight=predictions.sample_weight,
     )
 
 
-def _compute_uno(predictions: Predictions, *, quantile: float | None = None) -> float:
+def _compute_uno(
+    predictions: Predictions, *, quantile: float | None = None, cause: Any = None
+) -> float:
     return concordance_index(
         predictions.y_test,
-        predictions.ranking(quantile),
+        predictions.ranking(quantile, cause),
         y_train=predictions.y_train,
+        cause=cause,
         censoring=predictions.censoring,
         train_weight=predictions.train_weight,
         sample_weight=predictions.sample_weight,
@@ -196,6 +233,7 @@ HARRELL_CONCORDANCE = Metric(
     higher_is_better=True,
     needs=("ranking",),
     compute=_compute_harrell,
+    label_of_cause="concordance (Wolbers' C)",
 )
 
 UNO_CONCORDANCE = Metric(

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf._input.causes import Cause
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import Target
 from cqrf._survival.step_curves import StepCurves
@@ -91,8 +92,30 @@ class Predictions(ABC):
     def censoring_survival(self) -> StepCurves:
         """G(.|x) of each row, as the forest estimates it."""
 
-    def ranking(self, quantile: float | None = None) -> NDArray[np.float64]:
-        """What rows are ranked by: the restricted mean, or one quantile. Larger is later."""
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Causes that the forest tells apart; empty with one kind of event."""
+        return ()
+
+    def incidence(
+        self, cause: Cause, times: ArrayLike | None = None
+    ) -> StepCurves | NDArray[np.float64]:
+        """Cumulative incidences of one of ``causes``, or their values of shape (n, n_times)."""
+        raise NotImplementedError(f"these predictions have no incidence of cause {cause!r}.")
+
+    def time_lost(self, cause: Cause) -> NDArray[np.float64]:
+        """Mean time lost to one of ``causes`` before the horizon of ``mean``; shape (n,)."""
+        raise NotImplementedError(f"these predictions have no time lost to cause {cause!r}.")
+
+    def ranking(
+        self, quantile: float | None = None, cause: Cause | None = None
+    ) -> NDArray[np.float64]:
+        """What rows are ranked by: the restricted mean, or one quantile. Larger is later.
+
+        With a cause: minus the mean time lost to it.
+        """
+        if cause is not None:
+            return -self.time_lost(cause)
         return self.mean() if quantile is None else self.quantiles([quantile])[:, 0]
 
     def ipcw_options(self, *, forest_censoring: bool = False) -> dict[str, Any]:
@@ -131,6 +154,9 @@ class Metric:
         ``compute(predictions, **options)`` returns a number, or one per level. Its keyword-only
         arguments are the options that ``make_scorer`` accepts. It raises a ValueError, or
         returns NaN with a warning, where the rows do not determine the metric.
+    label_of_cause : str, optional
+        What the metric is called for a single cause, where there are competing risks.
+        ``compute`` then has the option ``cause``, and ``evaluate`` gives it for each cause.
     """
 
     name: str
@@ -140,22 +166,45 @@ class Metric:
     higher_is_better: bool
     needs: tuple[Need, ...]
     compute: Callable[..., float | NDArray[np.float64]]
+    label_of_cause: str | None = None
 
-    def labels(self, levels: Sequence[float] = SCORE_QUANTILES) -> dict[str, str]:
-        """Label of each key in what ``evaluate`` returns, with the levels of the quantile loss."""
+    def labels(
+        self, levels: Sequence[float] = SCORE_QUANTILES, causes: Sequence[Cause] = ()
+    ) -> dict[str, str]:
+        """Label of each key in what ``evaluate`` returns.
+
+        ``levels``: those of the quantile loss; ``causes``: those that the forest tells apart.
+        """
         if self.key is None:
             return {}
-        if "{level}" not in self.key:
-            return {self.key: self.label}
-        return {self.key.format(level=q): self.label.format(level=q) for q in levels}
+        if "{level}" in self.key:
+            return {self.key.format(level=q): self.label.format(level=q) for q in levels}
+        labels = {self.key: self.label}
+        if self.label_of_cause is not None:
+            for cause in causes:
+                labels[key_of_cause(self.key, cause)] = f"{self.label_of_cause}, cause {cause}"
+        return labels
 
     def evaluate(self, predictions: Predictions) -> dict[str, float]:
         """The metric's values by key; NaN where the rows do not determine them."""
-        keys = list(self.labels(predictions.score_levels))
-        if not keys:
+        if self.key is None:
             return {}
+        n_values = len(predictions.score_levels) if "{level}" in self.key else 1
+        values = self._compute(predictions, n_values)
+        if self.label_of_cause is not None:
+            for cause in predictions.causes:
+                values += self._compute(predictions, 1, cause=cause)
+        keys = self.labels(predictions.score_levels, predictions.causes)
+        return dict(zip(keys, values, strict=True))
+
+    def _compute(self, predictions: Predictions, n_values: int, **options: Any) -> list[float]:
+        """Values of ``compute``; NaN where the rows do not determine them."""
         try:
-            values = np.atleast_1d(self.compute(predictions))
+            return [float(value) for value in np.atleast_1d(self.compute(predictions, **options))]
         except ValueError:
-            values = np.full(len(keys), np.nan)
-        return {key: float(value) for key, value in zip(keys, values, strict=True)}
+            return [np.nan] * n_values
+
+
+def key_of_cause(key: str, cause: Cause) -> str:
+    """Key of a metric for a single cause."""
+    return f"{key}_cause_{cause}"

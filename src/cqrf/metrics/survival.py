@@ -10,23 +10,27 @@ Any other curve is then scored up to the last time of the training and test rows
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.target import oriented
-from cqrf._runtime.arguments import read_floats
 from cqrf._survival.step_curves import StepCurves
-from cqrf.metrics.ipcw import FLOOR, EvaluationRows, check_curves, read_evaluation_rows
+from cqrf.metrics.incidence import integrated_brier_score_incidence
+from cqrf.metrics.ipcw import EvaluationRows, check_curves, read_evaluation_rows
 from cqrf.metrics.metric import Metric, Predictions
+from cqrf.metrics.score_times import (
+    average,
+    default_times,
+    hide_beyond_horizon,
+    read_probabilities,
+    read_range,
+    read_times,
+)
 
 # Curves are evaluated at blocks of times, so that a block has about this many values.
 BLOCK_VALUES = 4_000_000
-# Default times of the integrated Brier score: percentiles that bound them, and their number.
-DEFAULT_RANGE = (0.1, 0.9)
-N_TIMES = 50
 
 
 def brier_score(
@@ -74,36 +78,8 @@ def brier_score(
         sample_weight=sample_weight,
     )
     at = read_times(times)
-    values = _read_probabilities(survival, at, len(rows.time))
-    scores = _score(rows, values, oriented(at, censoring))
-    beyond = oriented(at, censoring) >= rows.horizon
-    if beyond.any():
-        warnings.warn(
-            f"{beyond.sum()} of {len(at)} times lie beyond the horizon "
-            f"{oriented(rows.horizon, censoring):g}, where fewer than {FLOOR:g} of the "
-            "training rows are uncensored: their score is NaN.",
-            stacklevel=2,
-        )
-        scores[beyond] = np.nan
-    return scores
-
-
-def _read_probabilities(
-    survival: ArrayLike | StepCurves, times: NDArray[np.float64], n: int
-) -> NDArray[np.float64]:
-    values = (
-        survival(times, "extend")
-        if isinstance(survival, StepCurves)
-        else np.asarray(survival, np.float64)
-    )
-    if values.shape != (n, len(times)):
-        raise ValueError(
-            f"survival has shape {values.shape}; expected ({n}, {len(times)}): a row for "
-            "each of y_test, a column for each time."
-        )
-    if not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("survival must be probabilities, from 0 to 1 and without NaN.")
-    return values
+    values = read_probabilities("survival", survival, at, len(rows.time))
+    return hide_beyond_horizon(_score(rows, values, oriented(at, censoring)), rows, at)
 
 
 def integrated_brier_score(
@@ -138,20 +114,8 @@ def integrated_brier_score(
         check_curves("survival", survival, len(rows.time))
         at = np.sort(oriented(default_times(rows), rows.censoring))
     else:
-        at = read_times(times)
-        if len(at) < 2 or not (np.diff(at) > 0).all():
-            raise ValueError("times must be at least two, in ascending order.")
-    scores = brier_score(y_train, y_test, survival, at, **options)
-    is_known = ~np.isnan(scores)
-    if len(at) == 1 and is_known.all():
-        warnings.warn(
-            f"the test times are all {at[0]:g}: with no range to integrate over, the integrated "
-            "Brier score is NaN.",
-            stacklevel=2,
-        )
-    if is_known.sum() < 2:
-        return np.nan
-    return float(np.trapezoid(scores[is_known], at[is_known]) / np.ptp(at[is_known]))
+        at = read_range(times)
+    return average(brier_score(y_train, y_test, survival, at, **options), at)
 
 
 def crps(
@@ -218,23 +182,6 @@ def _integrate_brier(rows: EvaluationRows, survival: StepCurves) -> float:
     return total
 
 
-def read_times(times: ArrayLike) -> NDArray[np.float64]:
-    """Times to score at, as an array of one dimension without NaN."""
-    at = np.atleast_1d(read_floats("times", times))
-    if at.ndim > 1 or np.isnan(at).any():
-        raise ValueError(f"times must be a list of numbers without NaN; found {times!r}.")
-    return at
-
-
-def default_times(rows: EvaluationRows) -> NDArray[np.float64]:
-    """Evenly spaced times over DEFAULT_RANGE, oriented; a single one if all times are equal."""
-    time = rows.time[rows.sample_weight > 0]
-    first, last = np.quantile(time, DEFAULT_RANGE)
-    if first >= min(last, rows.horizon):
-        first, last = np.quantile(np.unique(np.minimum(time, rows.horizon)), DEFAULT_RANGE)
-    return np.unique(np.linspace(first, last, N_TIMES))
-
-
 def _score(
     rows: EvaluationRows, survival: NDArray[np.float64], times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -252,15 +199,19 @@ def _score(
 
 
 def _compute_integrated_brier_score(
-    predictions: Predictions, *, times: ArrayLike | None = None, forest_censoring: bool = False
+    predictions: Predictions,
+    *,
+    times: ArrayLike | None = None,
+    forest_censoring: bool = False,
+    cause: Any = None,
 ) -> float:
-    return integrated_brier_score(
-        predictions.y_train,
-        predictions.y_test,
-        predictions.survival(times),
-        times,
-        **predictions.ipcw_options(forest_censoring=forest_censoring),
-    )
+    options = predictions.ipcw_options(forest_censoring=forest_censoring)
+    targets = predictions.y_train, predictions.y_test
+    if cause is None:
+        return integrated_brier_score(*targets, predictions.survival(times), times, **options)
+    del options["censoring"]  # several causes are right-censored
+    incidence = predictions.incidence(cause, times)
+    return integrated_brier_score_incidence(*targets, incidence, times, cause=cause, **options)
 
 
 def _compute_crps(predictions: Predictions, *, forest_censoring: bool = False) -> float:
@@ -282,6 +233,7 @@ INTEGRATED_BRIER_SCORE = Metric(
     higher_is_better=False,
     needs=("survival", "training_rows"),
     compute=_compute_integrated_brier_score,
+    label_of_cause="integrated Brier score",
 )
 
 CRPS = Metric(

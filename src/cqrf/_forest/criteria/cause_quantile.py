@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from cqrf._forest.criteria.at_risk import remove_not_entered, weigh_rows
 from cqrf._forest.criteria.censored_quantile import cut_curve
-from cqrf._input.risk_sets import first_position
+from cqrf._input.risk_sets import TOLERANCE, first_position
 from cqrf._runtime.compiling import called, inlined
 
 # Rows of ``work.cuts``, beside the first, which ``cut_curve`` writes: means of the labels, F_k at
@@ -159,7 +159,8 @@ def centre_labels(n, mass, n_labels, work):
     direction[0] = 0.0
     for at in range(n_labels):
         variance = cuts[AT_CUT, at] * (1.0 - cuts[AT_CUT, at])
-        direction[at + 1] = 1.0 / np.sqrt(variance) if variance > 0.0 else 0.0
+        # Rounding must not make a label out of one that is the same in all rows.
+        direction[at + 1] = 1.0 / np.sqrt(variance) if variance > TOLERANCE else 0.0
         cuts[MEAN, at] = 0.0
     for i in range(n):
         for at in range(n_labels):
