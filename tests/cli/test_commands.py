@@ -595,10 +595,10 @@ WRONG = {
         "no column 'dayz'; it has 'id', 'age'",
     ),
     "no such event": (["fit", "data.csv", "--time", "days", "--event", "e"], "no column 'e'"),
-    "codes": (
-        ["fit", "data.csv", "--time", "days", "--event", "status"],
-        "has the values '0', '1', '2'; say which one means an observed event, as in "
-        "--event-value 2",
+    "words": (
+        ["fit", "data.csv", "--time", "days", "--event", "colour", "--drop-invalid"],
+        "has the values 'blue', 'green', 'red'; say which one means an observed event, as in "
+        "--event-value red; or, if several do, which one means censored, as in --censored blue",
     ),
     "no such value": (
         ["fit", "data.csv", *ROLES[:4], "--event-value", "dead"],

@@ -160,7 +160,7 @@ def test_an_entry_after_its_time_is_an_invalid_row(table):
 
 
 def test_a_status_code_is_no_invalid_row(table):
-    write_text(table.assign(status=np.arange(60) % 3), "t.csv")
+    write_text(table.assign(status=np.arange(60) % 3 + 1), "t.csv")
     assert "--event-value" in refused("fit", "t.csv", *FIT, "--drop-invalid")
 
 

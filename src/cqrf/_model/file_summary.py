@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cqrf._input.causes import Cause
 from cqrf._input.columns import CATEGORY, Columns
 from cqrf._input.target import oriented
+from cqrf._model.file_causes import check_causes
 from cqrf._model.file_checks import (
     KINDS,
     Contents,
@@ -43,6 +45,8 @@ class FileSummary(NamedTuple):
     settings: dict[str, Any]
     seed: int
     notes: dict[str, str]
+    causes: dict[Cause, int]
+    """Events of each cause; empty if there is one kind of event."""
 
 
 def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
@@ -73,7 +77,16 @@ def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
         settings=header["settings"],
         seed=header["seed"],
         notes=header["notes"],
+        causes=count_causes(contents),
     )
+
+
+def count_causes(contents: Contents) -> dict[Cause, int]:
+    """Events of each cause of the training rows."""
+    check_causes(contents)
+    names, number = contents.header["causes"], contents.sections["cause"]
+    counts = np.bincount(number, minlength=len(names) + 1)[1:].tolist()
+    return dict(zip(names, counts, strict=True))
 
 
 def count_leaves(contents: Contents) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from cqrf.cli.cause_columns import count_causes, name_counts
 from cqrf.cli.console import count, format_plain, format_size, print_json, print_message
 from cqrf.cli.fit import FitTask, list_notes, make_forest, read_training_table
 from cqrf.conformal import ConformalForest
@@ -39,6 +40,7 @@ def conformal_file(task: FitTask, chosen: ConformalSettings) -> None:
             "bytes": size,
             "rows": len(table.y),
             "events": int(table.y["event"].sum()),
+            "causes": name_counts(count_causes(table.y)),
             "columns": table.X.column_names,
             "seconds": seconds,
             "coverage": model.coverage_,
@@ -46,6 +48,8 @@ def conformal_file(task: FitTask, chosen: ConformalSettings) -> None:
         }
         print_json(content)
         return
+    if count_causes(table.y):
+        print_message("Note    bounds are those of the time to any event; causes are not kept")
     n_fitted = len(model.forest_.model_.order)
     print_message(
         f"Fitted  {count(n_fitted, 'row')} and calibrated on {len(table.y) - n_fitted}, in "

@@ -18,12 +18,12 @@ from cqrf._model.fitted import Model
 from cqrf._runtime.arguments import exactly
 from cqrf._survival.quantiles import read_levels
 from cqrf._views.effects import describe_assumptions, list_arms
+from cqrf.cli.cause_columns import canonical, count_causes
 from cqrf.cli.console import count, format_size, print_json, print_message
 from cqrf.cli.effect_words import print_results
 from cqrf.cli.fit import FitTask, list_notes, read_training_table
 from cqrf.cli.roles import TrainingTable
 from cqrf.cli.subgroups import Subgroup, parse_columns, split_column
-from cqrf.cli.target_columns import canonical
 from cqrf.cli.text_files import list_names
 from cqrf.cli.writers import open_writer
 from cqrf.effects import AverageEffect, CensoredTreatmentForest, OverlapWarning
@@ -50,6 +50,7 @@ def effects_file(task: EffectsTask) -> None:
     """Read a table, fit a treatment forest, print effects, and write what is asked for."""
     check_targets(task)
     table, fitting = read_training_table(task.fitting)
+    refuse_causes(table, fitting)
     treatment, control = read_arms(table, fitting, task.control)
     named = parse_columns(task.subgroups, table.X)
     forest = make_forest(fitting.settings)
@@ -80,6 +81,17 @@ def effects_file(task: EffectsTask) -> None:
         print_json(results)
     else:
         print_results(results, fitting.settings.get("time_unit"))
+
+
+def refuse_causes(table: TrainingTable, task: FitTask) -> None:
+    """Raise if events have several causes: effects are those on one kind of event."""
+    causes = [str(cause) for cause in count_causes(table.y)]
+    if causes:
+        raise ValueError(
+            f"{task.path}: column {task.roles.event!r} has the causes {list_names(causes)}, and "
+            "effects are those on one kind of event: choose it, as in --event-value "
+            f"{causes[0]}; rows of other causes then count as censored."
+        )
 
 
 def check_targets(task: EffectsTask) -> None:

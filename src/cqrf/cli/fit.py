@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
 from cqrf._input.columns import MAX_LEVELS, PLURAL
 from cqrf._input.features import read_features
 from cqrf._input.target import read_target
+from cqrf.cli.cause_columns import count_causes, name_counts
 from cqrf.cli.console import (
     count,
     format_plain,
@@ -176,9 +178,9 @@ def print_summary(table: TrainingTable, path: str) -> None:
     if target.lower is not None:
         of_them = f" ({count(int((target.lower < target.time).sum()), 'interval')})"
     print_message(
-        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}{of_them}, "
-        f"{1 - n_events / n:.0%} censored; times from {format_plain(target.time.min())} to "
-        f"{format_plain(target.time.max())}"
+        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}"
+        f"{list_causes(table.y)}{of_them}, {1 - n_events / n:.0%} censored; times from "
+        f"{format_plain(target.time.min())} to {format_plain(target.time.max())}"
     )
     if table.has_nameless:
         print_message("Note    a column without a name is left out")
@@ -205,6 +207,13 @@ def print_summary(table: TrainingTable, path: str) -> None:
     print_message("Missing " + (", ".join(missing) or "nothing"))
 
 
+def list_causes(y: NDArray[Any]) -> str:
+    """Events of each cause, in parentheses; empty if there is one kind of event."""
+    counts = count_causes(y)
+    listed = ", ".join(f"{n} of cause {cause}" for cause, n in counts.items())
+    return f" ({listed})" if counts else ""
+
+
 def save_forest(
     forest: CensoredQuantileForest, table: TrainingTable, task: FitTask, results: dict[str, Any]
 ) -> None:
@@ -226,6 +235,7 @@ def save_forest(
             "bytes": size,
             "rows": len(table.y),
             "events": int(read_target(table.y).event.sum()),
+            "causes": name_counts(count_causes(table.y)),
             "columns": table.X.column_names,
             "seconds": results["seconds"],
             "skill_oob": skill,

@@ -13,6 +13,7 @@ from cqrf.cli.options import (
     BagSize,
     CalibrationShare,
     Category,
+    CensoredValue,
     CensoringTime,
     Control,
     Coverage,
@@ -71,6 +72,7 @@ def fit(
     upper: Upper = None,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     weight: Weight = None,
     groups: Groups = None,
@@ -111,6 +113,7 @@ def tune(
     out: ModelOut,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     weight: Weight = None,
     groups: Groups = None,
@@ -159,6 +162,7 @@ def conformal(
     out: ModelOut,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     weight: Weight = None,
     groups: Groups = None,
@@ -288,7 +292,7 @@ def read_roles(options: Mapping[str, Any]) -> Roles:
     """Roles of columns; a command need not have all of them."""
     from cqrf.cli.roles import Roles
 
-    columns = ("event", "event_value", "entry", "weight", "groups")
+    columns = ("event", "event_value", "censored", "entry", "weight", "groups")
     others = ("censoring_time", "treatment", "propensity", "lower")
     check_ends(options)
     return Roles(

@@ -30,6 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "n_estimators": 500,
     "criterion": "censored_quantile",
     "split_quantiles": None,
+    "split_causes": None,
     "honest": True,
     "max_samples": "auto",
     "bootstrap": False,
@@ -151,6 +152,7 @@ def describe_summary(held: FileSummary) -> dict[str, Any]:
     return {
         "rows": held.n_rows,
         "events": held.n_events,
+        "causes": [{"cause": cause, "events": n} for cause, n in held.causes.items()],
         "first_time": held.first_time,
         "last_time": held.last_time,
         "trees": held.n_trees,
@@ -197,10 +199,14 @@ def print_info(path: str, *, as_json: bool) -> None:
         lines["Bounds"] = f"conformal, of coverage {info['coverage']:g}; {given}"
     if "arms" in info:
         lines["Effects"] = _word_arms(info)
+    lines["Fitted"] = (
+        f"{count(info['rows'], 'row')}, {count(info['events'], 'event')}, {censored:.0%} censored; "
+        f"times from {format_plain(info['first_time'])} to {format_plain(info['last_time'])}"
+    )
+    if info["causes"]:
+        counted = (f"{each['cause']} ({count(each['events'], 'event')})" for each in info["causes"])
+        lines["Causes"] = ", ".join(counted)
     lines |= {
-        "Fitted": f"{count(info['rows'], 'row')}, {count(info['events'], 'event')}, "
-        f"{censored:.0%} censored; "
-        f"times from {format_plain(info['first_time'])} to {format_plain(info['last_time'])}",
         "Trees": f"{info['trees']}, of {leaves:.0f} leaves on average",
         "Model": _word_working_model(info),
         "Settings": ", ".join(f"{n}={x!r}" for n, x in changed.items()) or "the defaults",

@@ -12,6 +12,8 @@ from cqrf.cli.options import (
     PAGE_SUFFIXES,
     TABLE,
     Beyond,
+    CauseOption,
+    CensoredValue,
     Confidence,
     Data,
     DropInvalid,
@@ -23,6 +25,7 @@ from cqrf.cli.options import (
     Given,
     Horizon,
     Ids,
+    Incidence,
     Interval,
     Jobs,
     Json,
@@ -44,6 +47,8 @@ def predict(
     data: Data,
     quantiles: Quantiles = None,
     survival: Survival = "",
+    incidence: Incidence = "",
+    cause: CauseOption = None,
     interval: Interval = None,
     mean: Mean = False,
     horizon: Horizon = None,
@@ -73,6 +78,8 @@ def predict(
         outputs = Outputs(
             quantiles=None if quantiles is None else parse_numbers("--quantiles", quantiles),
             survival=parse_numbers("--survival", survival),
+            incidence=parse_numbers("--incidence", incidence),
+            cause=cause,
             interval=interval,
             mean=mean,
             horizon=horizon,
@@ -93,6 +100,7 @@ def evaluate(
     time: KeptTime = None,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     encoding: Encoding = None,
     drop_invalid: DropInvalid = False,
@@ -104,7 +112,7 @@ def evaluate(
         from cqrf.cli.evaluate import evaluate_file
         from cqrf.cli.roles import GivenRoles
 
-        given = GivenRoles(time, event, event_value, entry, encoding, drop_invalid)
+        given = GivenRoles(time, event, event_value, entry, encoding, drop_invalid, censored)
         evaluate_file(model, data, given, jobs, as_json=as_json)
 
 
@@ -126,6 +134,7 @@ def report(
     time: KeptTime = None,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="Column with labels of the rows.")
@@ -142,7 +151,7 @@ def report(
         from cqrf.cli.report import ReportTask, report_file
         from cqrf.cli.roles import GivenRoles
 
-        given = GivenRoles(time, event, event_value, entry, encoding, drop_invalid)
+        given = GivenRoles(time, event, event_value, entry, encoding, drop_invalid, censored)
         report_file(ReportTask(model, data, out, given, title, id_column, jobs))
 
 
@@ -155,6 +164,7 @@ def serve(
     time: KeptTime = None,
     event: Event = None,
     event_value: EventValue = None,
+    censored: CensoredValue = None,
     entry: Entry = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="Column of the table with labels of the rows.")
@@ -193,7 +203,7 @@ def serve(
         task = ServeTask(
             model=model,
             path=data,
-            given=GivenRoles(time, event, event_value, entry, encoding),
+            given=GivenRoles(time, event, event_value, entry, encoding, censored=censored),
             id_column=id_column,
             host=host,
             port=port,

@@ -46,11 +46,23 @@ Upper = Annotated[
 ]
 Event = Annotated[
     str | None,
-    typer.Option("--event", help="Column of the event status. Default: every row is an event."),
+    typer.Option(
+        "--event",
+        help="Column of the event status, or of the cause. Default: every row is an event.",
+    ),
 ]
 EventValue = Annotated[
     str | None,
     typer.Option("--event-value", help="Value of that column that means an observed event."),
+]
+CensoredValue = Annotated[
+    str | None,
+    typer.Option(
+        "--censored",
+        help="Value of that column that means censored; every other value is then a cause. "
+        "Default: 0.",
+        show_default=False,
+    ),
 ]
 Entry = Annotated[
     str | None, typer.Option("--entry", help="Column with the time of delayed entry.")
@@ -140,6 +152,22 @@ Quantiles = Annotated[
 ]
 Survival = Annotated[
     str, typer.Option(help="Times of survival probabilities P(T > t), as in 365,730.")
+]
+Incidence = Annotated[
+    str,
+    typer.Option(
+        help="Times of cumulative incidences P(T <= t, cause), as in 365,730; of all causes, or of "
+        "that of --cause."
+    ),
+]
+CauseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cause",
+        help="With several causes: the one that quantiles, --max-quantile and --incidence are of; "
+        "--mean is then the mean time lost to it. Default: any event.",
+        show_default=False,
+    ),
 ]
 Interval = Annotated[
     float | None,

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
+from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
 from cqrf._model.predict import (
     KnownTimes,
     MaxLevel,
     QuantileIntervals,
-    Quantiles,
     Reader,
-    RestrictedMean,
     SurvivalAt,
     SurvivalErrors,
     read_weights,
@@ -27,10 +27,10 @@ from cqrf._runtime.arguments import exactly, read_choice
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
 from cqrf._survival.step_curves import BEYOND_MEAN
+from cqrf.cli.cause_columns import find_cause
+from cqrf.cli.incidence_outputs import ENDS, IncidenceOutputs, end_columns, of_cause
 from cqrf.cli.models import LoadedModel
 from cqrf.conformal import ConformalForest
-
-ENDS = ("lower", "upper")
 
 
 class Outputs(NamedTuple):
@@ -39,6 +39,9 @@ class Outputs(NamedTuple):
     quantiles: list[float] | None = None
     """None: the default of the model."""
     survival: Sequence[float] = ()
+    incidence: Sequence[float] = ()
+    cause: Cause | None = None
+    """With several causes, the one to predict; None: any event, and the incidence of all."""
     interval: float | None = None
     mean: bool = False
     horizon: float | None = None
@@ -50,17 +53,32 @@ class Outputs(NamedTuple):
 
     def check(self) -> None:
         """Raise unless something is to be predicted, and every option has what it goes with."""
-        values = (self.quantiles, self.survival, self.interval, self.mean, self.max_quantile)
-        if not any(values) and self.lower_bound is None:
+        values = (self.quantiles, self.survival, self.incidence, self.interval, self.mean)
+        if not any(values) and not self.max_quantile and self.lower_bound is None:
             raise ValueError(
                 "nothing to predict: give --quantiles, --survival, --interval or --mean"
             )
-        if self.confidence is not None and not (self.quantiles or self.survival):
+        if self.confidence is not None and not (self.quantiles or self.survival or self.incidence):
             raise ValueError("--confidence is that of --quantiles or --survival: give one of them.")
+        if self.cause is not None:
+            self._check_cause()
         if self.horizon is not None and not self.mean:
             raise ValueError("--horizon is that of --mean: give both.")
         read_choice("--unidentified", self.unidentified, UNIDENTIFIED)
         read_choice("--beyond", self.beyond, BEYOND_MEAN)
+
+    def _check_cause(self) -> None:
+        """Raise if something is asked for that only the time to any event has."""
+        for option, value in (("--interval", self.interval), ("--lower-bound", self.lower_bound)):
+            if value is not None:
+                raise ValueError(
+                    f"{option} is that of the time to any event: leave out --cause, or {option}."
+                )
+        if self.confidence is not None and self.quantiles:
+            raise ValueError(
+                "there are no confidence intervals of the quantiles of one cause: leave out "
+                "--quantiles, or --confidence."
+            )
 
 
 class Predicted(NamedTuple):
@@ -90,14 +108,28 @@ class Predicted(NamedTuple):
     n_without_mean: int = 0
 
 
-def resolve(outputs: Outputs, conformal: ConformalForest | None) -> Outputs:
-    """The outputs with the defaults of a model: its bounds if it has them, else the median."""
+def resolve(outputs: Outputs, loaded: LoadedModel, model: str) -> Outputs:
+    """The outputs with the defaults of a model: its bounds if it has them, else the median.
+
+    The cause becomes one of the model's.
+    """
+    conformal, causes = loaded.conformal, loaded.forest.causes_
+    if outputs.cause is not None:
+        cause = find_cause(str(outputs.cause), causes, "--cause", model)
+        outputs = outputs._replace(cause=cause)
+        if outputs.confidence is not None and outputs.quantiles is None:
+            return outputs._replace(quantiles=[])
+    if outputs.incidence and not causes:
+        raise ValueError(
+            f"--incidence: {model} knows one kind of event, whose incidence is 1 - P(T > t): give "
+            "--survival."
+        )
     if outputs.quantiles is not None:
         return outputs
     if conformal is None:
         return outputs._replace(quantiles=[0.5])
-    others = (outputs.survival, outputs.interval, outputs.mean, outputs.max_quantile)
-    if any(others) or outputs.lower_bound is not None:
+    others = (outputs.survival, outputs.incidence, outputs.interval, outputs.mean)
+    if any(others) or outputs.max_quantile or outputs.lower_bound is not None:
         return outputs._replace(quantiles=[])
     return outputs._replace(quantiles=[], lower_bound=conformal.coverage_)
 
@@ -156,6 +188,8 @@ def predict_columns(
     """One column for each predicted value."""
     model = forest.model_
     readers = make_readers(outputs, read_solver(forest, model.censoring), given is not None)
+    incidences = list_incidences(outputs, model.causes)
+    readers |= incidences.readers()
     if not readers:
         return Predicted({})
     matrix, _ = read_features(forest, X, model.columns)
@@ -163,12 +197,18 @@ def predict_columns(
     found = read_weights(model, queries, list(readers.values()), forest.n_jobs)
     read = dict(zip(readers, found, strict=True))
     columns = {**_quantile_columns(read, outputs), **_survival_columns(read, outputs, model)}
-    columns |= {name: read[name] for name in ("mean", "max_quantile") if name in read}
+    columns |= incidences.columns(read)
+    mean = "mean" if outputs.cause is None else "time_lost"
+    names = {mean: "mean", "max_quantile": "max_quantile"}
+    columns |= {
+        of_cause(name, outputs.cause): read[key] for name, key in names.items() if key in read
+    }
     infinite = np.isinf(read["quantiles"].values).sum() if "quantiles" in read else 0
     if "known" not in read:
         return Predicted(columns, int(infinite))
     has_survived, without_mean = _have_survived(read["known"], queries, outputs, model.follow_up)
-    values = [read[name].reshape(len(matrix), -1) for name in ("survival", "mean") if name in read]
+    known_as = ("survival", "incidence", "mean")  # the mean is the last
+    values = [read[name].reshape(len(matrix), -1) for name in known_as if name in read]
     unknown = np.isnan(np.hstack([*values, np.empty((len(matrix), 0))]))
     unknown[has_survived] = False
     unknown[without_mean, -1:] = False
@@ -182,6 +222,13 @@ def predict_columns(
     )
 
 
+def list_incidences(outputs: Outputs, causes: Sequence[Cause]) -> IncidenceOutputs:
+    """The incidence of one cause, or of every cause."""
+    chosen = causes if outputs.cause is None else [outputs.cause]
+    beyond = "nan" if outputs.beyond == "restrict" else outputs.beyond
+    return IncidenceOutputs(outputs.incidence, chosen, beyond, outputs.confidence)
+
+
 def make_readers(
     outputs: Outputs, solver: QuantileSolver, with_given: bool
 ) -> dict[str, Reader[Any, Any]]:
@@ -189,17 +236,21 @@ def make_readers(
     ends = [] if outputs.interval is None else interval_levels(outputs.interval)
     quantiles = outputs.quantiles or []
     readers: dict[str, Reader[Any, Any]] = {}
-    if outputs.survival or outputs.mean or with_given:
+    if outputs.survival or outputs.incidence or outputs.mean or with_given:
         readers["known"] = KnownTimes()
     if quantiles or ends:
-        readers["quantiles"] = Quantiles(solver, read_levels([*quantiles, *ends])[0])
+        levels = read_levels([*quantiles, *ends])[0]
+        readers["quantiles"] = choose_quantiles(solver, levels, outputs.cause)
     if outputs.survival:
         beyond = "nan" if outputs.beyond == "restrict" else outputs.beyond
         readers["survival"] = SurvivalAt(outputs.survival, beyond)
     if outputs.mean:
-        readers["mean"] = RestrictedMean(outputs.horizon, outputs.beyond)
+        readers["mean"] = choose_mean(outputs.cause, outputs.horizon, outputs.beyond)
     if outputs.max_quantile:
-        readers["max_quantile"] = MaxLevel(solver)
+        cause = outputs.cause
+        readers["max_quantile"] = (
+            MaxLevel(solver) if cause is None else FromIncidence(lambda curves: curves.last(cause))
+        )
     if outputs.confidence is not None:
         width = confidence_width(outputs.confidence)
         if quantiles:
@@ -216,9 +267,10 @@ def _quantile_columns(read: dict[str, Any], outputs: Outputs) -> dict[str, Any]:
     quantiles = outputs.quantiles or []
     values = read["quantiles"].fill(outputs.unidentified).T
     for k, level in enumerate(quantiles):
-        columns[f"q{exactly(level)}"] = values[k]
+        columns[of_cause(f"q{exactly(level)}", outputs.cause)] = values[k]
         if "ends" in read:
-            columns |= _end_columns(f"q{exactly(level)}", read["ends"][:, k].T, outputs)
+            name, confidence = f"q{exactly(level)}", float(outputs.confidence or 0.0)
+            columns |= end_columns(name, read["ends"][:, k].T, confidence)
     if outputs.interval is not None:
         names = [f"{end}{exactly(outputs.interval)}" for end in ENDS]
         columns |= dict(zip(names, values[len(quantiles) :], strict=True))
@@ -237,14 +289,9 @@ def _survival_columns(read: dict[str, Any], outputs: Outputs, model: Any) -> dic
         name = f"survival{exactly(time)}"
         columns[name] = survival[:, k]
         if ends is not None:
-            columns |= _end_columns(name, [end[:, k] for end in ends], outputs)
+            confidence = float(outputs.confidence or 0.0)
+            columns |= end_columns(name, [end[:, k] for end in ends], confidence)
     return columns
-
-
-def _end_columns(name: str, ends: Any, outputs: Outputs) -> dict[str, Any]:
-    """Lower and upper end of the confidence interval of a column."""
-    confidence = exactly(float(outputs.confidence or 0.0))
-    return {f"{name}_{end}{confidence}": column for end, column in zip(ENDS, ends, strict=True)}
 
 
 def _have_survived(

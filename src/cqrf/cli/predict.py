@@ -96,10 +96,13 @@ class Notes:
             lines.append(str(UnseenLevelWarning(self.unseen)))
         if self.n_unidentified:
             are = "is" if self.n_unidentified == 1 else "are"
+            why = "not identifiable because of censoring"
+            if outputs.cause is not None:
+                why = f"never reached by the incidence of cause {outputs.cause}, as far as known"
             lines.append(
-                f"{count(self.n_unidentified, 'prediction')} {are} not identifiable because of "
-                f"censoring ({SHOWN_AS[outputs.unidentified]}); --max-quantile gives the largest "
-                "identifiable level of each row"
+                f"{count(self.n_unidentified, 'prediction')} {are} {why} "
+                f"({SHOWN_AS[outputs.unidentified]}); --max-quantile gives the largest "
+                f"{'identifiable ' if outputs.cause is None else ''}level of each row"
             )
         if self.n_survived:
             have = "has" if self.n_survived == 1 else "have"
@@ -117,7 +120,12 @@ class Notes:
         reach = ""
         if self.known:
             reach = f", which for these rows are known {side} {describe_range(self.known)}"
-        asked = {"survival": outputs.survival, "the mean": outputs.mean}
+        mean = "the mean" if outputs.cause is None else "the time lost"
+        asked = {
+            "survival": outputs.survival,
+            "incidence": outputs.incidence,
+            mean: outputs.mean,
+        }
         what = " and ".join(name for name, is_asked in asked.items() if is_asked)
         return (
             f"{count(self.n_unknown, 'prediction')} of {what} {lie} beyond the end of the "
@@ -129,8 +137,8 @@ class Notes:
 def predict_file(task: PredictTask) -> None:
     """Write the predictions for each row of a file, in its order."""
     loaded = load_model(task.model, task.n_jobs)
-    forest, conformal = loaded
-    outputs = resolve(task.outputs, conformal)
+    forest = loaded.forest
+    outputs = resolve(task.outputs, loaded, task.model)
     outputs.check()
     check_model(loaded, outputs, task.model, task.given)
     notes = Notes()
@@ -157,13 +165,14 @@ def predict_file(task: PredictTask) -> None:
     for line in notes.list_messages(outputs, forest.model_.censoring):
         print_message(line)
     if outputs.mean and outputs.horizon is None:
-        print_message(_describe_horizon(forest.model_, task.given, notes.n_without_mean))
+        what = "the mean" if outputs.cause is None else "the time lost"
+        print_message(_describe_horizon(forest.model_, task.given, notes.n_without_mean, what))
     if task.out is not None:
         print_message(f"Wrote   {task.out}: {count(notes.n_rows, 'row')}")
 
 
-def _describe_horizon(model: Model, given: str | None, n_without: int) -> str:
-    """Up to which time the mean counts if none is given."""
+def _describe_horizon(model: Model, given: str | None, n_without: int, what: str) -> str:
+    """Up to which time the mean, or the time lost, counts if none is given."""
     which = "last" if model.censoring == "right" else "first"
     counts = "up to" if model.censoring == "right" else "down to"
     less = "" if given is None else ", less the time survived"
@@ -172,7 +181,7 @@ def _describe_horizon(model: Model, given: str | None, n_without: int) -> str:
         have = "that has" if n_without == 1 else "that have"
         empty = f" and is left empty for {count(n_without, 'row')} {have} survived longer"
     return (
-        f"Note    the mean counts {counts} {model.follow_up:g}{less}{empty} (the {which} time at "
+        f"Note    {what} counts {counts} {model.follow_up:g}{less}{empty} (the {which} time at "
         "which a tenth of the training rows is at risk); --horizon sets another end"
     )
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cqrf import CensoredQuantileForest
+from cqrf._input.causes import Cause
 from cqrf.cli.console import print_message
 from cqrf.cli.notation import Notation
 from cqrf.cli.tables import as_known, as_text, holds_labels, name_labels, read_whole
@@ -34,6 +35,7 @@ class GivenRoles(NamedTuple):
     encoding: str | None = None
     drop_invalid: bool | None = None
     """None: the command has no such option."""
+    censored: str | None = None
 
 
 class Roles(NamedTuple):
@@ -54,13 +56,29 @@ class Roles(NamedTuple):
     propensity: str | None = None
     lower: str | None = None
     """Left ends of intervals, whose right ends are in the column ``time``."""
+    censored: str | None = None
+    causes: tuple[Cause, ...] = ()
+    """Causes of the model that reads the table."""
 
     @classmethod
-    def from_notes(cls, notes: dict[str, str], given: GivenRoles) -> Roles:
-        """Roles as the model file has them, unless others are given."""
-        event_value = given.event_value
-        if event_value is None and given.event in (None, notes.get("event")):
-            event_value = notes.get("event_value")
+    def from_notes(
+        cls, notes: dict[str, str], given: GivenRoles, causes: tuple[Cause, ...] = ()
+    ) -> Roles:
+        """Roles as the model file has them, unless others are given.
+
+        ``causes``: those of the model; the value of one kind of event is then refused.
+        """
+        event_value, censored = given.event_value, given.censored
+        if causes and event_value is not None:
+            raise ValueError(
+                f"--event-value {event_value}: the model tells causes apart, so leave it out; "
+                "--censored names the value of censored rows."
+            )
+        if given.event in (None, notes.get("event")):
+            if event_value is None and censored is None:
+                event_value = notes.get("event_value")
+            if censored is None and event_value is None:
+                censored = notes.get("censored")
         time = given.time or notes.get("time")
         if not time:
             raise ValueError(
@@ -73,11 +91,13 @@ class Roles(NamedTuple):
             entry=given.entry or notes.get("entry"),
             lower=notes.get("lower") if given.time in (None, notes.get("time")) else None,
             may_lack_events=given.event_value is None,
+            censored=censored,
+            causes=causes,
         )
 
     def as_notes(self) -> dict[str, str]:
         """Roles that a model file keeps, so that later commands need not repeat them."""
-        kept = ("time", "event", "event_value", "entry", "treatment", "lower")
+        kept = ("time", "event", "event_value", "entry", "treatment", "lower", "censored")
         return {name: value for name in kept if (value := getattr(self, name))}
 
     @property
@@ -91,6 +111,8 @@ class Roles(NamedTuple):
             self.may_lack_events,
             self.treatment,
             self.lower,
+            self.censored,
+            self.causes,
         )
 
 
@@ -131,7 +153,7 @@ def read_labelled_table(
     names, columns = require_names(forest, model), forest.model_.columns
     notation = Notation.from_notes(forest.notes_, given.encoding)
     table = read_whole(path, (*name_labels(names, columns), id_column), notation).table
-    roles = Roles.from_notes(forest.notes_, given).target
+    roles = Roles.from_notes(forest.notes_, given, forest.causes_).target
     rows, said = take_valid(Rows(table, path, notation, given.drop_invalid), roles)
     if said:
         print_message(said)

@@ -131,8 +131,9 @@ def read_outcomes(forest: AnyForest, rows: Rows, given: GivenRoles) -> Any:
     """Times and events of the rows; None if the file does not have them all."""
     if not (given.time or forest.notes_.get("time")):
         return None
-    roles = Roles.from_notes(forest.notes_, given).target
-    if not any((given.time, given.event, given.event_value, given.entry)):
+    causes = forest.causes_ if isinstance(forest, CensoredQuantileForest) else ()
+    roles = Roles.from_notes(forest.notes_, given, causes).target
+    if not any((given.time, given.event, given.event_value, given.entry, given.censored)):
         names = [name for name in (roles.time, roles.event, roles.entry) if name]
         if any(name not in rows.table.column_names for name in names):
             return None

@@ -9,9 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cqrf._input.causes import Cause
 from cqrf._input.intervals import interval
 from cqrf._input.target import censored
 from cqrf._input.times import SECONDS_PER_DAY
+from cqrf.cli.cause_columns import (
+    are_codes,
+    canonical,
+    check_number,
+    join_causes,
+    match_causes,
+    name_causes,
+)
 from cqrf.cli.console import count
 from cqrf.cli.notation import (
     Notation,
@@ -24,8 +33,6 @@ from cqrf.cli.notation import (
 )
 from cqrf.cli.tables import as_text, has_commas, is_string, name_place
 from cqrf.cli.text_files import list_names
-
-MAX_STATUSES = 20  # distinct values of an event column
 
 
 class TargetRoles(NamedTuple):
@@ -40,6 +47,10 @@ class TargetRoles(NamedTuple):
     treatment: str | None = None
     lower: str | None = None
     """Left ends of intervals, whose right ends are in the column ``time``."""
+    censored: str | None = None
+    """Value of the event column that means censored; every other value is a cause."""
+    causes: tuple[Cause, ...] = ()
+    """Causes of the model that reads the table; a table may lack some of them."""
 
 
 class Rows(NamedTuple):
@@ -96,11 +107,18 @@ def read_target_columns(rows: Rows, roles: TargetRoles) -> NDArray[np.void]:
     if roles.lower is not None:
         return interval(*_read_ends(rows, roles.lower, roles.time))
     time = _times(rows, roles.time).to_numpy()
-    event = np.ones(len(time), bool) if roles.event is None else _events(rows, roles)
     entry = None
     if roles.entry is not None:
         entry = _times(rows, roles.entry).to_numpy()
-    return censored(time, event, entry)
+    if roles.event is None:
+        if roles.censored is not None:
+            raise ValueError("--censored is a value of the column of --event: give both.")
+        return censored(time, np.ones(len(time), bool), entry)
+    meaning = _find_causes(rows, roles)
+    if meaning is not None:
+        labels = as_text(rows.column(roles.event)).to_pylist()
+        return join_causes(time, labels, entry, meaning)
+    return censored(time, _events(rows, roles), entry)
 
 
 def read_numbers(rows: Rows, name: str) -> NDArray[np.float64]:
@@ -219,17 +237,45 @@ def _unreadable_events(rows: Rows, roles: TargetRoles) -> list[Invalid]:
     name = str(roles.event)
     labels = as_text(rows.column(name))
     found = [Invalid(_mask(labels.is_null()), _is_missing(name))]
-    if roles.event_value is None and rows.drops:
+    reads_causes = roles.censored is not None or roles.causes
+    if roles.event_value is None and not reads_causes and rows.drops:
         values = [value for value in pc.unique(labels).to_pylist() if value is not None]
         words = [value for value in values if isinstance(canonical(value), str)]
         if words and len(words) < len(values):
             unknown = pc.is_in(labels, pa.array(words, pa.string()))
-            text = f"column {name!r} holds {words[0]!r}, which is not 0 or 1"
+            text = f"column {name!r} holds {words[0]!r}, which is not a code"
             found.append(Invalid(_mask(unknown), text))
     return found
 
 
+def _find_causes(rows: Rows, roles: TargetRoles) -> dict[str, Cause | None] | None:
+    """The cause that each value of the event column means; None if there is one kind of event."""
+    name = str(roles.event)
+    if roles.event_value is not None:
+        if roles.censored is not None:
+            raise ValueError(
+                "--event-value and --censored do not go together: give the value of the one kind "
+                "of event, or the value of censored rows, when every other value is a cause."
+            )
+        return None
+    values = sorted(pc.unique(as_text(rows.column(name))).to_pylist())
+    try:
+        if roles.causes:
+            return match_causes(values, roles.censored, roles.causes)
+        if roles.censored is None and not are_codes(values):
+            return None
+        check_number(values, name)
+        meaning = name_causes(values, roles.censored)
+    except ValueError as error:
+        text = str(error)
+        place = "" if text.startswith("column") else f"column {name!r} "
+        raise ValueError(f"{rows.path}: {place}{text}") from None
+    causes = set(meaning.values()) - {None}
+    return meaning if roles.censored is not None or not causes <= {1} else None
+
+
 def _events(rows: Rows, roles: TargetRoles) -> NDArray[np.bool_]:
+    """Whether each row has the one kind of event."""
     path, labels = rows.path, as_text(rows.column(str(roles.event)))
     values = sorted(pc.unique(labels).to_pylist())
     if roles.event_value is not None:
@@ -241,26 +287,17 @@ def _events(rows: Rows, roles: TargetRoles) -> NDArray[np.bool_]:
                 f"has {list_names(values)}."
             )
         return _mask(pc.is_in(labels, pa.array(matching, pa.string())))
-    if len(values) > MAX_STATUSES:
-        raise ValueError(
-            f"{path}: column {roles.event!r} has {len(values)} different values, such as "
-            f"{list_names(values[:3])}: it does not look like a status."
-        )
+    try:
+        check_number(values, str(roles.event))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if not {canonical(value) for value in values} <= {0.0, 1.0}:
         raise ValueError(
             f"{path}: column {roles.event!r} has the values {list_names(values)}; say which one "
-            f"means an observed event, as in --event-value {values[-1]}."
+            f"means an observed event, as in --event-value {values[-1]}; or, if several do, which "
+            f"one means censored, as in --censored {values[0]} (--censored 0: no row is censored)."
         )
     return np.array([canonical(value) == 1.0 for value in labels.to_pylist()])
-
-
-def canonical(value: str) -> float | str:
-    """A key under which 2, 2.0 and '2' are equal, and true is 1."""
-    text = value.strip()
-    try:
-        return float({"true": "1", "false": "0"}.get(text.lower(), text))
-    except ValueError:
-        return text
 
 
 def _describe(invalid: Invalid, rows: Rows) -> str:

@@ -165,7 +165,7 @@ def check_names(names: list[str], path: str) -> None:
         raise ValueError(f"{path} has more than one column of the name {list_names(twice)}.")
 
 
-def list_names(names: list[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """The first names, quoted."""
     shown = ", ".join(repr(name) for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
