@@ -83,7 +83,7 @@ def write_line(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped, as ``\\x1b``: texts of files reach terminals.
+    """The text with control characters escaped, as Python writes them: it may be a file's.
 
     Those that would move the cursor, clear the screen, start a line or turn the direction of
     writing are escaped, and those that no terminal can encode.
