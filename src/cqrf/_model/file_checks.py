@@ -66,6 +66,19 @@ FIRST_WITH_WORKING_MODEL = 3  # format
 LARGEST_ROOT_SHARE = 0.5
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
 SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
+# Keys of the headers.
+EVERY_FILE = ("cqrf", "settings", "notes", "sections")
+FOREST_KEYS = (*EVERY_FILE, *COUNTS, *SAMPLING, "named", "seed", "censoring", "root_share")
+CONFORMAL_KEYS = (
+    *EVERY_FILE,
+    "forest_settings",
+    "coverage",
+    "cutoff",
+    "weights_depend_on_query",
+    "lower_total",
+    "upper_total",
+)
+TREATMENT_KEYS = (*EVERY_FILE, "nuisance_settings", "arms", "treated")
 LARGEST_COUNT = 2**62
 # What a file holds, in messages.
 FOREST, CONFORMAL_FOREST = "a forest", "a conformal forest"
@@ -227,6 +240,8 @@ def check_rows(contents: Contents) -> None:
     weight, entry = sections["weight"], sections["entry"]
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise invalid("weight")
+    if len(weight) and not (weight[sections["event"] == 1] > 0).any():
+        raise invalid("weight (no event has any)")
     if len(entry) and (
         not (entry < sections["time"]).all() or contents.header["censoring"] == "left"
     ):
@@ -370,7 +385,10 @@ def are_settings(settings: Any) -> bool:
     return all(
         value is None
         or is_plain(value)
-        or (isinstance(value, list) and all(type(level) in (int, float) for level in value))
+        or (
+            isinstance(value, list)
+            and all(type(level) in (int, float) and is_plain(level) for level in value)
+        )
         for value in settings.values()
     )
 
