@@ -5,7 +5,9 @@ Run: python benchmarks/serve.py    (wrk: apt-get install wrk)
 ``--against SRC`` compares one response with confidence with that of another revision, whose ``src``
 folder it is given. The other revision fits and writes the forest, which both serve; a third server
 has today's default, fitted by this revision. All run at the same time and get the same requests in
-turn. Other work on the machine moves the 10 % quantile of the times less than their median.
+turn. Other work on the machine moves the 10 % quantile of the times less than their median, and the
+processor time of the server's process least. The other revision runs without httptools and uvloop,
+which ``cqrf[serve]`` did not install then; with ``--same-packages`` it has them too.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,7 @@ ROWS, COLUMNS, TREES, BAG = 10_000, 20, 500, 2
 N_REQUESTS = 300
 N_ROUNDS = 3
 CONNECTIONS = 16
+NEW_PACKAGES = ("httptools", "uvloop")  # of cqrf[serve] since d2b4140
 CONFIDENT = {"quantiles": [0.1, 0.5, 0.9], "intervals": [0.8], "confidence": 0.95}
 
 
@@ -47,16 +51,19 @@ def write_model(folder: Path, bag_size: int) -> None:
     save(folder, X, np.minimum(latent, end), latent <= end, bag_size)
 
 
-def write_pbc(folder: Path) -> None:
+def write_pbc(folder: Path, bag_size: int) -> None:
     """A forest on the PBC data and its table, as files."""
     table = load_pbc(as_frame=True)
-    save(folder, table.X, table.y["time"], table.y["event"], BAG)
+    save(folder, table.X, table.y["time"], table.y["event"], bag_size)
 
 
-def write_pbc_by(source: str | None, folder: Path) -> Path:
-    """The same by another revision, or by this one in a process of its own."""
-    folder.mkdir()
-    command = [sys.executable, __file__, "--write", str(folder)]
+WRITERS = {"PBC": write_pbc, "10,000 rows": write_model}
+
+
+def write_by(source: str | None, folder: Path, table: str) -> Path:
+    """A forest by another revision, or by this one in a process of its own."""
+    folder.mkdir(parents=True)
+    command = [sys.executable, __file__, "--write", str(folder), "--table", table]
     subprocess.run(command, env=make_environment(source, folder), check=True)
     return folder
 
@@ -79,8 +86,11 @@ def save(folder: Path, X: pd.DataFrame, time_: Any, event: Any, bag_size: int) -
 class Server:
     """``cqrf serve`` in its own process, of this revision or of another one."""
 
-    def __init__(self, folder: Path, source: str | None = None) -> None:
-        program = "from cqrf.cli import main; main()"
+    def __init__(
+        self, folder: Path, source: str | None = None, without: Sequence[str] = ()
+    ) -> None:
+        hidden = "".join(f"sys.modules[{name!r}] = None; " for name in without)
+        program = f"import sys; {hidden}from cqrf.cli import main; main()"
         command = [sys.executable, "-c", program, "serve", "model.cqrf", "--data", "data.csv"]
         self.process = subprocess.Popen(
             [*command, "--port", "0"],
@@ -100,6 +110,11 @@ class Server:
         """Resident memory in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+
+    def cpu_time(self) -> float:
+        """Milliseconds of processor time of all its threads."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
 
     def stop(self) -> None:
         """End it."""
@@ -132,48 +147,64 @@ def make_subject_requests(address: str, n: int) -> list[bytes]:
 def time_requests(address: str, path: str, bodies: list[bytes]) -> np.ndarray:
     """Milliseconds until each response, one request after the other."""
     connection = http.client.HTTPConnection(address)
-    taken = []
-    for body in bodies:
-        began = time.perf_counter()
-        connection.request("POST", path, body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        content = response.read()
-        taken.append(1e3 * (time.perf_counter() - began))
-        assert response.status == 200, content
+    taken = [time_request(connection, path, body) for body in bodies]
     connection.close()
     return np.array(taken)
 
 
-def compare(source: str) -> None:
+def time_request(connection: http.client.HTTPConnection, path: str, body: bytes) -> float:
+    """Milliseconds until the response, over a connection that stays open."""
+    began = time.perf_counter()
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    content = response.read()
+    taken = 1e3 * (time.perf_counter() - began)
+    assert response.status == 200, content
+    return taken
+
+
+def compare(source: str, without: Sequence[str]) -> None:
     """Print the time of one response with confidence, here and at another revision."""
-    print(
-        f"PBC data, {TREES} trees, bag_size={BAG}; a response with confidence: 10 % quantile, ms\n"
-    )
-    print("| path | other revision | this one | ratio | default of this one | ratio |")
-    print("|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as name:
-        other = write_pbc_by(source, Path(name, "other"))
-        this, default = Path(name, "this"), write_pbc_by(None, Path(name, "default"))
-        shutil.copytree(other, this, ignore=shutil.ignore_patterns("kernels"))
-        servers = [Server(other, source), Server(this), Server(default)]
-        try:
-            for path, requests in make_confident_requests(servers[1].address).items():
-                for server in servers:
-                    time_requests(server.address, path, requests[:3])  # kernels are compiled
-                for _ in range(N_ROUNDS):
-                    taken = [
-                        [time_requests(server.address, path, [body])[0] for server in servers]
-                        for body in requests
-                    ]
-                    before, now, with_model = np.quantile(taken, 0.1, axis=0)
-                    print(
-                        f"| {path} | {before:.2f} | {now:.2f} | {now / before:.2f} "
-                        f"| {with_model:.2f} | {with_model / before:.2f} |",
-                        flush=True,
-                    )
-        finally:
+    print(f"{TREES} trees, bag_size={BAG}; one response with confidence, in ms.")
+    print("HTTP: 10 % quantile of the time until the client has it. CPU: processor time of the")
+    print("server's process for one request, on average. Default: with the working model.\n")
+    print("| table | path | HTTP before | now | ratio | CPU before | now | ratio | default: HTTP |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for table in WRITERS:
+        with tempfile.TemporaryDirectory() as name:
+            compare_on(table, Path(name), source, without)
+
+
+def compare_on(table: str, folder: Path, source: str, without: Sequence[str]) -> None:
+    """Print the rows of a table."""
+    other = write_by(source, folder / "other", table)
+    this, default = folder / "this", write_by(None, folder / "default", table)
+    shutil.copytree(other, this, ignore=shutil.ignore_patterns("kernels"))
+    servers = [Server(other, source, without), Server(this), Server(default)]
+    connections = [http.client.HTTPConnection(server.address) for server in servers]
+    try:
+        for path, requests in make_confident_requests(servers[1].address).items():
             for server in servers:
-                server.stop()
+                time_requests(server.address, path, requests[:3])  # kernels are compiled
+            for _ in range(N_ROUNDS):
+                began = [server.cpu_time() for server in servers]
+                taken = [
+                    [time_request(connection, path, body) for connection in connections]
+                    for body in requests
+                ]
+                ended = [server.cpu_time() for server in servers]
+                used = (np.array(ended) - began) / len(requests)
+                before, now, with_model = np.quantile(taken, 0.1, axis=0)
+                print(
+                    f"| {table} | {path} | {before:.2f} | {now:.2f} | {now / before:.2f} "
+                    f"| {used[0]:.2f} | {used[1]:.2f} | {used[1] / used[0]:.2f} "
+                    f"| {with_model:.2f} |",
+                    flush=True,
+                )
+    finally:
+        for connection, server in zip(connections, servers, strict=True):
+            connection.close()
+            server.stop()
 
 
 def make_confident_requests(address: str) -> dict[str, list[bytes]]:
@@ -252,12 +283,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="duration of each run of wrk")
     parser.add_argument("--against", metavar="SRC", help="src folder of another revision")
-    parser.add_argument("--write", metavar="FOLDER", type=Path, help="only write the PBC forest")
+    parser.add_argument("--same-packages", action="store_true", help="for the other revision")
+    parser.add_argument("--write", metavar="FOLDER", type=Path, help="only write a forest")
+    parser.add_argument("--table", choices=WRITERS, default="PBC", help="table of that forest")
     arguments = parser.parse_args()
     if arguments.write is not None:
-        write_pbc(arguments.write)
+        WRITERS[arguments.table](arguments.write, BAG)
     elif arguments.against is not None:
-        compare(arguments.against)
+        compare(arguments.against, () if arguments.same_packages else NEW_PACKAGES)
     else:
         measure(arguments.seconds)
 

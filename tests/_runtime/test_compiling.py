@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -131,3 +132,67 @@ def test_a_renamed_record_class_does_not_break_a_cache_that_is_still_there(tmp_p
             text=True,
         )
         assert run.stdout == "8.0\n", run.stderr
+
+
+CALLS = """
+from cqrf._forest.second import add
+print(add(1))
+"""
+FIRST = """
+from cqrf._runtime.compiling import called
+
+@called
+def step(x):
+    return x + {step}
+"""
+SECOND = """{comment}
+from cqrf._forest.first import step
+from cqrf._runtime.compiling import kernel
+
+@kernel
+def add(x):
+    return step(x)
+"""
+
+
+def test_a_change_in_a_called_kernel_is_seen_and_old_entries_are_removed(tmp_path):
+    package, kept = tmp_path / "src" / "cqrf", tmp_path / "kept"
+    shutil.copytree(compiling.PACKAGE / "_runtime", package / "_runtime")
+    (package / "_forest").mkdir()
+    for folder in (package, package / "_forest"):
+        (folder / "__init__.py").touch()
+    environment = os.environ | {
+        "PYTHONPATH": str(package.parent),
+        "NUMBA_CACHE_DIR": str(kept),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+    def call(step, comment=""):
+        (package / "_forest" / "first.py").write_text(FIRST.format(step=step))
+        (package / "_forest" / "second.py").write_text(SECOND.format(comment=comment))
+        done = subprocess.run(
+            [sys.executable, "-c", CALLS], env=environment, capture_output=True, text=True
+        )
+        assert done.stderr == ""
+        return int(done.stdout), sorted(kept.rglob("second.add-*"))
+
+    found, first_files = call(1)
+    assert (found, len(first_files)) == (2, 2)
+    stamps = [path.stat().st_mtime_ns for path in first_files]
+    assert call(1) == (2, first_files)
+    assert [path.stat().st_mtime_ns for path in first_files] == stamps  # read, not written again
+    assert call(100) == (101, first_files)
+    found, files = call(100, comment="\n# the kernel is on another line")
+    assert (found, len(files)) == (101, 2)
+    assert not set(files) & set(first_files)
+
+
+def test_all_packages_with_kernels_decide_whether_the_cache_is_right():
+    marks = ("_runtime.compiling import", "_runtime.intrinsics import", "from numba import")
+    found = {
+        path.relative_to(compiling.PACKAGE).parts[0]
+        for path in compiling.PACKAGE.rglob("*.py")
+        if any(mark in path.read_text() for mark in marks)
+    }
+    # `cqrf warm` only asks how many kernels were compiled.
+    assert found - {"cli"} <= set(compiling.KERNEL_PACKAGES)

@@ -149,3 +149,30 @@ def test_it_takes_at_most_half_a_second_of_processor_time(table):
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(seconds) <= 0.5
+
+
+# Sets the title, clears the screen, fakes a line, turns writing around, and is not Unicode.
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\nTrees    9\u202e\x9b31m\ud800"
+
+
+def test_texts_of_a_file_cannot_control_the_terminal(table, tmp_path):
+    table = table.rename(columns={"age": HOSTILE})
+    forest = CensoredQuantileForest(n_estimators=9, random_state=0)
+    forest.fit(table[[HOSTILE, "group"]], censored(table["days"], table["status"]))
+    forest.save("m.cqrf", notes={"source": HOSTILE})
+    for options in ((), ("--json",)):
+        printed = call("info", "m.cqrf", *options).stdout
+        assert not set(printed) & set("\x1b\x07\u202e\x9b\ud800")
+    assert json.loads(printed)["notes"]["source"] == HOSTILE
+    lines = call("info", "m.cqrf").stdout.splitlines()
+    assert sum(line.startswith("Trees ") for line in lines) == 1
+    assert any("\\x1b]0;owned" in line for line in lines)
+
+
+def test_messages_of_a_file_cannot_control_the_terminal(table, tmp_path):
+    table.to_csv("rows.csv", index=False)
+    message = refused(
+        "fit", "rows.csv", "--time", HOSTILE[:-1], "--event", "status", "-o", "x.cqrf"
+    )
+    assert "\x1b" not in message
+    assert "\\x1b" in message

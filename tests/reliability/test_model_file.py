@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import signal
 import stat
 import struct
@@ -547,6 +548,8 @@ HOSTILE_SECTIONS = {
     "codes of one row more": ("codes", lambda a: np.append(a, a[:9])),
     "negative weight": ("weight", set_to(0, -1)),
     "weight that is NaN": ("weight", set_to(0, np.nan)),
+    "weights that are all 0": ("weight", lambda a: a * 0),
+    "leaf without weight": ("weight", lambda a: np.where(np.arange(60) == 30, a, 0)),
     "entry after the time": ("entry", set_to(0, 1e9)),
     "entry that is NaN": ("entry", set_to(0, np.nan)),
     "more edges than bins": ("n_edges", set_to(0, 255)),
@@ -673,6 +676,8 @@ HOSTILE_HEADERS = {
     "settings as a list": {"settings": []},
     "notes of numbers": {"notes": {"a": 1}},
     "a setting within a setting": {"settings": {"n_jobs": {"a": 1}}},
+    "split levels that are infinite": {"settings": {"split_quantiles": [0.5, float("inf")]}},
+    "an unknown key": {"colour": "red"},
     "sections as a list": {"sections": [["time", 480]]},
     "no sections": {"sections": {}},
     **{
@@ -687,6 +692,43 @@ def test_hostile_headers_with_a_right_checksum_are_refused(case, good, tmp_path)
     header, sections = take_apart(good)
     header.update(HOSTILE_HEADERS[case])
     refused(put_together(header, sections), tmp_path, "does not hold a forest")
+
+
+def test_infinity_as_a_number_of_json_is_refused(good, tmp_path):
+    header, sections = take_apart(good)
+    header["settings"]["split_quantiles"] = [0.5]
+    text = json.dumps(header).replace('"split_quantiles": [0.5]', '"split_quantiles": [1e999]')
+    assert "1e999" in text
+    refused(put_together(text.encode(), sections), tmp_path, "settings")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_a_header_in_another_encoding_is_refused(encoding, good, tmp_path):
+    header, sections = take_apart(good)
+    refused(put_together(json.dumps(header).encode(encoding), sections), tmp_path, "header")
+
+
+@pytest.mark.parametrize("key", ["seed", "n_jobs", "time"])
+def test_a_key_that_stands_twice_is_refused(key, good, tmp_path):
+    header, sections = take_apart(good)
+    text, given = json.dumps(header), re.compile(rf'"{key}": [^,}}]+')
+    twice = given.sub(lambda found: f"{found[0]}, {found[0]}", text, count=1)
+    assert len(twice) > len(text)
+    refused(put_together(twice.encode(), sections), tmp_path, "header")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_jobs", "abc"), ("n_jobs", 0), ("solver", "newton"),
+     ("prediction", 3), ("unidentified", None), ("time_unit", 4), ("censoring", True)],
+)  # fmt: skip
+def test_settings_that_predictions_would_stumble_over(name, value, good, tmp_path):
+    header, sections = take_apart(good)
+    header["settings"][name] = value
+    refused(put_together(header, sections), tmp_path, f"setting that is not valid: .*{name}")
+    X, y = make_table()
+    with pytest.raises((ValueError, TypeError), match=name):
+        fit(X, y, n_estimators=2).set_params(**{name: value}).save(tmp_path / "m")
 
 
 @pytest.mark.parametrize("name", ["n_rows", "seed", "settings", "sections", "root_share"])

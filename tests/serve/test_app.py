@@ -261,7 +261,8 @@ def test_a_foreign_host_is_refused(client, host):
 
 def test_allowed_hosts():
     def allows(host, **settings):
-        middleware = SecurityMiddleware(None, hosts=["localhost", "::1"], max_bytes=1, **settings)
+        settings = {"hosts": ["localhost", "::1"], "max_bytes": 1, **settings}
+        middleware = SecurityMiddleware(None, {}, **settings)
         return middleware.check_host({"host": host}) is None
 
     for host in ("localhost", "LOCALHOST:8000", "[::1]:8000", "[::1]"):
@@ -291,7 +292,8 @@ def test_a_method_that_is_not_there(client):
 
 
 def test_a_full_queue_is_an_error(view, rows, start_server, make_client, monkeypatch):
-    monkeypatch.setattr("cqrf.serve.app.MAX_WAITING", 0)
+    monkeypatch.setattr("cqrf.serve.computing.MAX_WAITING", 0)
+    monkeypatch.setattr("cqrf.serve.computing.INLINE_WORK", 0)
     with start_server(make_app(view)) as address:
         status, headers, content = make_client(address).ask(
             "POST", "/predict", json.dumps({"rows": rows}).encode(), **JSON

@@ -11,7 +11,12 @@ from cqrf._input.features import UnseenLevelWarning
 from cqrf.serve.app import make_app
 from cqrf.serve.data_rows import read_data_rows
 from cqrf.serve.model_view import make_view
-from cqrf.serve.predictions import PredictionRequest, describe_subjects, predict_rows
+from cqrf.serve.predictions import (
+    PredictionRequest,
+    check_given,
+    describe_subjects,
+    predict_rows,
+)
 from cqrf.serve.schema import PredictResponse, SubjectsResponse
 from cqrf.serve.values import RequestError, read_rows
 
@@ -70,7 +75,7 @@ def test_before_the_first_neighbour_nothing_is_made_up_from_the_left(frame, targ
         assert (survival["reason"], survival["bound"]) == reason
         assert (mean["reason"], mean["bound"]) == reason
     with pytest.raises(RequestError, match="left-censored"):
-        predict_rows(view, read, PredictionRequest([0.5], given=3.0))
+        check_given(view, 3.0, len(read.matrix))
 
 
 def test_times_already_survived_are_those_of_the_forest(client, forest, head, rows):

@@ -10,7 +10,8 @@ import pytest
 
 from cqrf import CensoredQuantileForest
 from cqrf.datasets import load_pbc
-from cqrf.serve.app import MAX_BYTES, MAX_ROWS, MAX_VALUES, MAX_WAITING, make_app
+from cqrf.serve.app import MAX_BYTES, MAX_ROWS, MAX_VALUES, make_app
+from cqrf.serve.computing import MAX_WAITING
 from cqrf.serve.model_view import make_view
 from cqrf.serve.schema import MAX_INTERVALS, MAX_LEVELS, MAX_TIMES
 

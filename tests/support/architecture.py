@@ -42,7 +42,7 @@ LAYERS: tuple[dict[str, str], ...] = (
     },
     {
         "_model": "bin_values codec file file_bytes file_causes file_checks file_kernels "
-        "file_summary file_working fit fitted incidence kinds memory output predict queries "
+        "file_summary file_values file_working fit fitted incidence kinds memory output predict queries "
         "residual settings share skill",
     },
     {
@@ -76,8 +76,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "subgroups tables target_columns text_files warm writers",
         "report": "calibration content data effect_averages effects evaluation features page "
         "predictions rows words",
-        "serve": "app columns data_rows description effect_openapi effect_schema effect_view "
-        "effects middleware model_view openapi predictions schema values",
+        "serve": "app columns computing data_rows description effect_openapi effect_schema "
+        "effect_view effects middleware model_view openapi predictions responses schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",

@@ -22,11 +22,10 @@ from cqrf._model.file_bytes import CONFORMAL_FILE, pack, read_bytes, write_bytes
 from cqrf._model.file_checks import (
     CONFORMAL_FOREST,
     ModelFileError,
-    are_notes,
-    are_settings,
     cut,
     invalid,
 )
+from cqrf._model.file_values import are_notes, are_settings
 
 # Sections in their order, and their types.
 SECTIONS = {

@@ -26,13 +26,10 @@ from cqrf._model.file_checks import (
     TREATMENT_FOREST,
     TREATMENT_SECTIONS,
     ModelFileError,
-    are_arms,
-    are_notes,
-    are_settings,
     cut,
     invalid,
-    is_plain,
 )
+from cqrf._model.file_values import are_arms, are_notes, are_settings, is_plain
 from cqrf._model.fitted import Model
 from cqrf._model.queries import training_codes
 

@@ -32,18 +32,19 @@ from cqrf._model.file_checks import (
     SECTIONS,
     Contents,
     ModelFileError,
-    are_notes,
     check_header,
     check_sections,
     cut_sections,
+    invalid,
     narrowest,
     upgrade_header,
 )
 from cqrf._model.file_intervals import check_intervals
 from cqrf._model.file_summary import read_columns
+from cqrf._model.file_values import are_notes
 from cqrf._model.file_working import check_working, read_working, working_arrays
 from cqrf._model.fitted import Model
-from cqrf._model.settings import plain_settings
+from cqrf._model.settings import check_predictions, plain_settings
 
 Estimator = TypeVar("Estimator")
 
@@ -83,6 +84,7 @@ def read_notes(estimator: Any, notes: Mapping[str, str] | None) -> dict[str, str
 
 def describe_estimator(estimator: Any, notes: dict[str, str]) -> Saved:
     """What the file of a fitted estimator holds."""
+    check_predictions(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     named = None if names is None else [str(name) for name in names]
     return Saved(estimator.model_, plain_settings(estimator), named, notes)
@@ -92,6 +94,10 @@ def restore_estimator(kind: type[Estimator], saved: Saved) -> Estimator:
     """A fitted estimator of this class."""
     check_settings(kind, saved.settings)
     estimator: Any = kind(**saved.settings)
+    try:
+        check_predictions(estimator)
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(f"has a setting that is not valid: {error}") from None
     estimator.model_ = saved.model
     estimator.notes_ = saved.notes
     estimator.n_features_in_ = len(saved.model.edges)
@@ -283,6 +289,8 @@ def _read_forest(contents: Contents) -> Forest:
     leaf_sizes, leaf_rows = decode_leaves(
         sections["leaves"], len(feature) - n_splits, contents.header["n_leaf_rows"]
     )
+    if len(sections["weight"]) and not (sections["weight"] > 0)[leaf_rows].all():
+        raise invalid("weight (a row of a leaf has none)")
     trees = Trees(
         n_nodes=sections["n_nodes"].astype(np.int32),
         feature=feature,

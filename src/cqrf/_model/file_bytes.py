@@ -29,8 +29,11 @@ from numpy.typing import NDArray
 
 from cqrf._model.file_checks import (
     CONFORMAL_FOREST,
+    CONFORMAL_KEYS,
     FOREST,
+    FOREST_KEYS,
     TREATMENT_FOREST,
+    TREATMENT_KEYS,
     ModelFileError,
     invalid,
     padding,
@@ -45,20 +48,32 @@ MOST_HEADER_BYTES = 2**16
 
 
 class FileKind(NamedTuple):
-    """A kind of model file: its mark, the format that is written, its content, what reads it."""
+    """A kind of model file.
+
+    Its mark, the format that is written, its content, what reads it, and the keys of its header.
+    """
 
     mark: bytes
     newest_format: int
     content: str
     loader: str
+    keys: tuple[str, ...]
 
 
-FOREST_FILE = FileKind(MARK, FORMAT, FOREST, "cqrf.CensoredQuantileForest.load")
+FOREST_FILE = FileKind(MARK, FORMAT, FOREST, "cqrf.CensoredQuantileForest.load", FOREST_KEYS)
 CONFORMAL_FILE = FileKind(
-    b"\x93cqrc\r\n\x1a", 1, CONFORMAL_FOREST, "cqrf.conformal.ConformalForest.load"
+    b"\x93cqrc\r\n\x1a",
+    1,
+    CONFORMAL_FOREST,
+    "cqrf.conformal.ConformalForest.load",
+    CONFORMAL_KEYS,
 )
 TREATMENT_FILE = FileKind(
-    b"\x93cqrt\r\n\x1a", 1, TREATMENT_FOREST, "cqrf.effects.CensoredTreatmentForest.load"
+    b"\x93cqrt\r\n\x1a",
+    1,
+    TREATMENT_FOREST,
+    "cqrf.effects.CensoredTreatmentForest.load",
+    TREATMENT_KEYS,
 )
 
 
@@ -140,13 +155,28 @@ def unpack(data: memoryview, kind: FileKind) -> tuple[int, dict[str, Any], memor
     if written_format < 1 or header_length > MOST_HEADER_BYTES or header_end > len(data):
         raise invalid("format or length of the header", kind.content)
     try:
-        header = json.loads(bytes(data[:header_length]), parse_constant=_refuse)
+        # As text: of bytes, json would guess whether they are UTF-16.
+        header = json.loads(
+            str(data[:header_length], "utf-8"),
+            parse_constant=_refuse,
+            object_pairs_hook=_read_object,
+        )
     except (ValueError, RecursionError):
         raise invalid("header", kind.content) from None
     if not isinstance(header, dict):
         raise invalid("header", kind.content)
+    if not header.keys() <= set(kind.keys):
+        raise invalid("header (it has unknown keys)", kind.content)
     return written_format, header, data[header_end:]
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which no key stands twice."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a key stands twice")
+    return read

@@ -7,8 +7,7 @@ needs no kernel to be checked, and so no Numba: kernels are imported where they 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from cqrf._input.causes import are_causes
 from cqrf._input.columns import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER
 from cqrf._input.target import SIDES
 from cqrf._input.units import are_unit_codes
+from cqrf._model.file_values import are_notes, are_settings
 
 ALIGNMENT = 8
 KINDS = (NUMBER, DATE, DURATION, CATEGORY)
@@ -69,6 +69,19 @@ FIRST_WITH_WORKING_MODEL, FIRST_WITH_CAUSES = 3, 4  # formats
 LARGEST_ROOT_SHARE = 0.5
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
 SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
+# Keys of the headers.
+EVERY_FILE = ("cqrf", "settings", "notes", "sections")
+FOREST_KEYS = (*EVERY_FILE, *COUNTS, *SAMPLING, "named", "seed", "censoring", "root_share")
+CONFORMAL_KEYS = (
+    *EVERY_FILE,
+    "forest_settings",
+    "coverage",
+    "cutoff",
+    "weights_depend_on_query",
+    "lower_total",
+    "upper_total",
+)
+TREATMENT_KEYS = (*EVERY_FILE, "nuisance_settings", "arms", "treated")
 LARGEST_COUNT = 2**62
 # What a file holds, in messages.
 FOREST, CONFORMAL_FOREST = "a forest", "a conformal forest"
@@ -231,6 +244,8 @@ def check_rows(contents: Contents) -> None:
     weight, entry = sections["weight"], sections["entry"]
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise invalid("weight")
+    if len(weight) and not (weight[sections["event"] == 1] > 0).any():
+        raise invalid("weight (no event has any)")
     if len(entry) and (
         not (entry < sections["time"]).all() or contents.header["censoring"] == "left"
     ):
@@ -341,42 +356,6 @@ def check_text(contents: Contents) -> None:
                 str(here, "utf-8", "surrogatepass")
             except UnicodeDecodeError:
                 raise invalid("text") from None
-
-
-def are_notes(notes: Any) -> bool:
-    """Whether these are texts by name."""
-    return isinstance(notes, Mapping) and all(
-        isinstance(text, str) for text in (*notes.keys(), *notes.values())
-    )
-
-
-def are_arms(names: Any) -> bool:
-    """Whether these are names of two arms."""
-    return (
-        isinstance(names, list)
-        and len(names) == 2
-        and all(map(is_plain, names))
-        and names[0] != names[1]
-    )
-
-
-def is_plain(value: Any) -> bool:
-    """Whether this is a text, a finite number, or True or False."""
-    return isinstance(value, str | bool | int) or (
-        isinstance(value, float) and math.isfinite(value)
-    )
-
-
-def are_settings(settings: Any) -> bool:
-    """Whether these are plain values; their meaning is checked where they are used."""
-    if not isinstance(settings, dict):
-        return False
-    return all(
-        value is None
-        or is_plain(value)
-        or (isinstance(value, list) and all(type(each) in (int, float, str) for each in value))
-        for value in settings.values()
-    )
 
 
 def narrowest(n_features: int) -> str:

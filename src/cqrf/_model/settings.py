@@ -159,6 +159,15 @@ def read_working_model(
     return str(working_model)
 
 
+def check_predictions(estimator: Any) -> None:
+    """Raise unless the parameters that predictions read are valid, wherever they came from."""
+    _check_prediction(estimator)
+    read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES))
+    n_jobs = estimator.n_jobs
+    if n_jobs is not None and not (is_number(n_jobs) and int(n_jobs) == n_jobs != 0):
+        raise ValueError(f"n_jobs={n_jobs!r} must be None or a whole number other than 0.")
+
+
 def _check_prediction(estimator: Any) -> None:
     """Raise unless the parameters that only predictions and pictures read are valid."""
     read_choice("prediction", estimator.prediction, PREDICTIONS)

@@ -6,16 +6,22 @@ interpreter lock and is cached on disk. Threads live outside, so no result depen
 What is absent is None. Numba leaves out a branch on ``argument is None`` if the argument is one of
 the compiled function itself; a field of a NamedTuple is therefore passed on to a ``called`` kernel
 that has the branch.
+
+Numba's cache on disk looks at the file of a kernel, not at the files of the kernels that it calls.
+Here the sources of all packages with kernels decide whether what is kept is still right.
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
+import re
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +34,18 @@ from cqrf._runtime.progress import draw_until, write_line
 # the end. Mixed with a signed number it would become a float, hence these constants.
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
+PACKAGE = Path(__file__).resolve().parent.parent
+# Those with kernels, or with records that kernels read.
+KERNEL_PACKAGES = (
+    "_runtime",
+    "_input",
+    "_forest",
+    "_working_model",
+    "_survival",
+    "metrics",
+    "_model",
+    "_effects",
+)
 QUIET_SECONDS = 1.0  # of compilation in a process, before a line says so
 
 
@@ -119,8 +137,40 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
         return compile_it()(function)
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if index is not None:
+        index._source_stamp = (index._source_stamp, hash_sources())
         index._load_index = partial(load_index, index._load_index)
+        index.save = partial(save_kernel, index, index.save)
     return compiled
+
+
+@cache
+def hash_sources(package: Path = PACKAGE) -> str:
+    """Hash of the names and bytes of all sources in packages with kernels."""
+    digest = hashlib.sha256()
+    for folder in KERNEL_PACKAGES:
+        for path in sorted((package / folder).rglob("*.py")):
+            digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def save_kernel(index: Any, save: Callable[[Any, Any], None], key: Any, data: Any) -> None:
+    """Keep a compiled kernel; what was kept of it from other sources is removed before.
+
+    Numba leaves that: it would stay for ever if the kernel has moved to another line.
+    """
+    if not index._load_index():
+        for path in list_kept(Path(index._index_path)):
+            path.unlink(missing_ok=True)
+    save(key, data)
+
+
+def list_kept(index: Path) -> list[Path]:
+    """Files of the cache of a kernel: ``FILE.NAME-LINE.pyXYZ.nbi`` and ``....NUMBER.nbc``."""
+    name, _, rest = index.name.removesuffix(".nbi").rpartition("-")
+    python = rest.partition(".")[2]
+    pattern = re.compile(rf"{re.escape(name)}-\d+\.{re.escape(python)}\.(nbi|\d+\.nbc)")
+    return [path for path in index.parent.iterdir() if pattern.fullmatch(path.name)]
 
 
 def load_index(load: Callable[[], Any]) -> Any:

@@ -11,10 +11,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
+from unicodedata import category
 
 Item = TypeVar("Item")
 
 WIDTH = 30
+# Control and format characters, half of a surrogate pair, ends of lines and paragraphs.
+CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")
 BLOCK = 6  # width of the block in a bar without a known end
 REDRAW_SECONDS = 0.1
 
@@ -76,7 +79,21 @@ def clear_line() -> None:
 def write_line(text: str) -> None:
     """Write a line of its own; a bar is removed before."""
     clear_line()
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """The text with control characters escaped, as Python writes them: it may be a file's.
+
+    Those that would move the cursor, clear the screen, start a line or turn the direction of
+    writing are escaped, and those that no terminal can encode.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        sign.encode("unicode_escape").decode() if category(sign) in CONTROLS else sign
+        for sign in text
+    )
 
 
 def _draw(done: int, total: int, noun: str, began: float) -> None:

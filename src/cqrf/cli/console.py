@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from cqrf._runtime.progress import show_waiting, write_line
+from cqrf._runtime.files import find_target, is_stream
+from cqrf._runtime.progress import printable, show_waiting, write_line
 
 ERROR_CODE = 2  # bad arguments, data or files
 INTERRUPT_CODE = 130  # Ctrl-C
@@ -66,8 +67,9 @@ def exit_on_error() -> Iterator[None]:
 
 
 def print_json(content: Any) -> None:
-    """Print JSON; NaN and infinity become null."""
-    print(json.dumps(_finite(content), indent=2, ensure_ascii=False))
+    """Print JSON; NaN and infinity become null, control characters are escaped."""
+    text = json.dumps(_finite(content), indent=2, ensure_ascii=False)
+    print("\n".join(_escape_json(line) for line in text.split("\n")))
 
 
 def check_output(
@@ -86,7 +88,11 @@ def check_output(
         fail(f"{path} is a folder: give the name of a file.")
     if not path.parent.is_dir():
         fail(f"{path.parent} is not a folder: make it first.")
-    if path.exists() and not force:
+    try:
+        target = find_target(path)
+    except OSError as error:
+        fail(f"{path}: {error.strerror}.")
+    if target.exists() and not is_stream(target) and not force:
         fail(f"{path} exists; --force replaces it.")
 
 
@@ -108,6 +114,21 @@ def format_size(n_bytes: float) -> str:
 def format_plain(value: float, digits: int = 4) -> str:
     """A number with significant digits, without separators, so that it can be copied."""
     return f"{value:.{digits}g}"
+
+
+def printable_all(content: Any) -> Any:
+    """Dictionaries and lists with all of their texts printable."""
+    if isinstance(content, dict):
+        return {printable_all(name): printable_all(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [printable_all(value) for value in content]
+    return printable(content) if isinstance(content, str) else content
+
+
+def _escape_json(line: str) -> str:
+    if printable(line) == line:
+        return line
+    return "".join(sign if printable(sign) == sign else json.dumps(sign)[1:-1] for sign in line)
 
 
 def _finite(content: Any) -> Any:

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cqrf._runtime.arguments import exactly
-from cqrf.cli.console import count
+from cqrf._runtime.progress import printable
+from cqrf.cli.console import count, printable_all
 
 # A column is named as the reason of propensities near 0 and 1 if it has this share of importance.
 NAMED_IMPORTANCE = 0.5
@@ -18,6 +19,7 @@ NAMED_IMPORTANCE = 0.5
 def print_results(results: dict[str, Any], unit: str | None) -> None:
     """Print what :func:`cqrf.cli.effects.describe_effects` gives."""
     console = Console(highlight=False, markup=False, soft_wrap=False)
+    results, unit = printable_all(results), None if unit is None else printable(unit)
     control, treated = results["control"], results["treated"]
     console.print(f"Effects of {results['treatment']}: {treated} against {control}")
     facts = Table(box=None, pad_edge=False, show_header=False)

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from cqrf import CensoredQuantileForest
 from cqrf._input.target import read_target
+from cqrf._runtime.progress import printable
 from cqrf.cli.console import format_plain, print_json, print_message
 from cqrf.cli.roles import GivenRoles, read_labelled_table
 
@@ -46,7 +47,7 @@ def evaluate_file(
         text = f"{value:.0f}" if name == "rows" else format_plain(value)
         text = "cannot be computed" if np.isnan(value) else text
         shown.add_row(label, text + show_interval(scores, name))
-    print(f"{model}, {'out of bag' if path is None else f'on {path}'}")
+    print(printable(f"{model}, {'out of bag' if path is None else f'on {path}'}"))
     Console().print(shown, highlight=False, markup=False)
     if any(show_interval(scores, name) for name in labels):
         print(

@@ -16,13 +16,12 @@ from cqrf._model.file_bytes import (
 from cqrf._model.file_checks import (
     TREATMENT_SECTIONS,
     ModelFileError,
-    are_arms,
-    are_notes,
-    are_settings,
     cut,
     invalid,
 )
 from cqrf._model.file_summary import FileSummary, summarize
+from cqrf._model.file_values import are_arms, are_notes, are_settings
+from cqrf._runtime.progress import printable
 from cqrf.cli.console import count, format_plain, format_size, print_json
 
 # Those of CensoredQuantileForest, which would have to be imported with scikit-learn and Numba.
@@ -213,7 +212,7 @@ def print_info(path: str, *, as_json: bool) -> None:
         "Notes": ", ".join(f"{n}: {x}" for n, x in info["notes"].items()) or "none",
     }
     for title, line in lines.items():
-        print(f"{title:<9}{line}")
+        print(printable(f"{title:<9}{line}"))
     print()
     print_columns(info["columns"])
 
@@ -246,7 +245,7 @@ def print_columns(columns: list[dict[str, Any]]) -> None:
     for column in sorted(columns, key=lambda column: -column["importance"]):
         levels, kind = column["levels"], column["kind"]
         kind = kind if levels is None else f"{kind}, {count(len(levels), 'level')}"
-        rows.append((column["name"], kind, f"{column['importance']:.1%}"))
+        rows.append((printable(column["name"]), kind, f"{column['importance']:.1%}"))
     first, second, third = (max(map(_width, cells)) for cells in zip(*rows, strict=True))
     for name, kind, share in rows:
         print(f"{_pad(name, first)}  {_pad(kind, second)}  {share:>{third}}")

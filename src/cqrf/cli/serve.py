@@ -13,6 +13,7 @@ import uvicorn
 
 from cqrf import CensoredQuantileForest
 from cqrf._input.features import feature_names
+from cqrf._runtime.progress import printable
 from cqrf.cli.console import count, print_message
 from cqrf.cli.models import is_treatment_file
 from cqrf.cli.notation import Notation
@@ -81,7 +82,7 @@ def serve_file(task: ServeTask) -> None:
             )
         listener.listen(MAX_CONNECTIONS)
         address = format_address(listener)
-        print(f"Serving {view.name} on {address} (Ctrl-C ends it)", flush=True)
+        print(f"Serving {printable(view.name)} on {address} (Ctrl-C ends it)", flush=True)
         if task.opens:
             import webbrowser
 

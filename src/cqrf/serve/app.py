@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import anyio.to_thread
-from anyio import CapacityLimiter
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from joblib import effective_n_jobs
@@ -16,29 +15,36 @@ from starlette.exceptions import HTTPException
 import cqrf
 from cqrf._views.pages import read_asset, read_shared_asset
 from cqrf.serve import effect_schema, schema
+from cqrf.serve.computing import (
+    EFFECT_WORK,
+    VALUE_WORK,
+    ComputingRoute,
+    WorkerThreads,
+    count_leaf_rows,
+)
 from cqrf.serve.data_rows import find_row, search_rows
 from cqrf.serve.description import describe_confidence, describe_model
 from cqrf.serve.effect_openapi import write_effect_document
 from cqrf.serve.effect_view import EffectView, describe_effect_model
-from cqrf.serve.effects import EffectRequest, respond_with_effects
-from cqrf.serve.middleware import LOCAL, PlainJson, SecurityMiddleware, error_response
-from cqrf.serve.model_view import ModelView
+from cqrf.serve.effects import EffectRequest, check_horizons, effect_rows, join_effects
+from cqrf.serve.middleware import LOCAL, SecurityMiddleware
+from cqrf.serve.model_view import N_TIMES, ModelView
 from cqrf.serve.openapi import write_document
 from cqrf.serve.predictions import (
     CONFIDENCE,
     PredictionRequest,
+    check_given,
     describe_subjects,
     predict_rows,
 )
+from cqrf.serve.responses import BUSY, PlainJson, error_response, refuse, report_internal_error
 from cqrf.serve.schema import Limits
-from cqrf.serve.values import MAX_PROBLEMS, Problem, RequestError, read_rows
+from cqrf.serve.values import Problem, RequestError, read_rows
 
-Result = TypeVar("Result")
 Responses = dict[int | str, dict[str, Any]]
+Routes = dict[str, ComputingRoute]
 
 MAX_ROWS, MAX_BYTES, MAX_VALUES = 1000, 1_000_000, 50_000
-MAX_WAITING = 128  # requests that wait for a thread
-BUSY = 503
 SCRIPT, STYLE, PAGE = "text/javascript", "text/css", "text/html"
 # Path, file and media type of everything that a browser may load.
 ASSETS = {
@@ -99,36 +105,22 @@ def make_app(
     )
     _add_handlers(app)
     threads = WorkerThreads(effective_n_jobs(n_jobs))
-    document = _add_routes(app, view, limits, threads, strict=strict)
+    routes: Routes = {}
+    document = _add_routes(app, routes, view, limits, threads, strict=strict)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> PlainJson:
         return PlainJson(document)
 
     allowed = {*LOCAL, *(host.lower() for host in hosts)}
-    return SecurityMiddleware(app, hosts=allowed, any_address=any_address, max_bytes=limits.bytes)
-
-
-class WorkerThreads:
-    """Threads that compute responses, with a queue of limited length."""
-
-    def __init__(self, n_threads: int) -> None:
-        self.n_threads = n_threads
-        self.limiter: CapacityLimiter | None = None
-
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """Result of the work, once a thread is free."""
-        if self.limiter is None:
-            self.limiter = CapacityLimiter(self.n_threads)
-        if self.limiter.statistics().tasks_waiting >= MAX_WAITING:
-            raise RequestError(
-                Problem("too many requests at once: try again in a second."), status=BUSY
-            )
-        return await anyio.to_thread.run_sync(work, limiter=self.limiter)
+    return SecurityMiddleware(
+        app, routes, hosts=allowed, any_address=any_address, max_bytes=limits.bytes
+    )
 
 
 def _add_routes(
     app: FastAPI,
+    routes: Routes,
     view: ModelView | EffectView,
     limits: Limits,
     threads: WorkerThreads,
@@ -138,14 +130,14 @@ def _add_routes(
     """Add all routes but that of the OpenAPI document, which is returned."""
     # Routes are compared with a request in this order: those that compute come first.
     if isinstance(view, EffectView):
-        _add_effects(app, view, limits, threads, strict=strict)
+        _add_effects(app, routes, view, limits, threads, strict=strict)
         _refuse_predictions(app)
         content = describe_effect_model(view, limits)
         _add_description(app, content, effect_schema.EffectModelDescription)
         _add_rows(app, view, strict=strict)
         _add_assets(app, EFFECT_ASSETS)
         return write_effect_document(app, view, limits, strict=strict)
-    _add_predictions(app, view, limits, threads, strict=strict)
+    _add_predictions(app, routes, view, limits, threads, strict=strict)
     _add_description(app, describe_model(view, limits), schema.ModelDescription)
     _add_rows(app, view, strict=strict)
     _add_assets(app, ASSETS)
@@ -153,33 +145,45 @@ def _add_routes(
 
 
 def _add_predictions(
-    app: FastAPI, view: ModelView, limits: Limits, threads: WorkerThreads, *, strict: bool
+    app: FastAPI,
+    routes: Routes,
+    view: ModelView,
+    limits: Limits,
+    threads: WorkerThreads,
+    *,
+    strict: bool,
 ) -> None:
-    errors = _list_errors()
+    errors, columns, leaf_rows = _list_errors(), view.columns, count_leaf_rows(view.model)
+    read_work = len(columns) * VALUE_WORK
 
     @app.post("/predict", response_model=schema.PredictResponse, responses=errors, tags=["forest"])
-    async def predict(body: schema.PredictRequest) -> PlainJson:
+    async def predict(body: schema.PredictRequest, request: Request) -> PlainJson:
         """Quantiles, intervals, survival probabilities and restricted means of rows."""
-        request = PredictionRequest(
+        asked = PredictionRequest(
             body.quantiles, body.times, body.intervals, body.confidence, body.horizons, body.given
         )
-        _check_size(len(body.rows), request, limits)
+        _check_size(len(body.rows), asked, limits)
+        check_given(view, asked.given, len(body.rows))
 
-        def respond() -> PlainJson:
-            read = read_rows(body.rows, view.columns, strict=strict)
-            rows = predict_rows(view, read, request)
-            is_given = body.given is not None
-            confidence = describe_confidence(view, body.confidence, is_given=is_given)
-            return PlainJson({"rows": rows, "confidence": confidence})
-
-        return await threads.run(respond)
+        n_rows = len(body.rows)
+        read = await threads.run(
+            lambda: read_rows(body.rows, columns, strict=strict), n_rows * read_work, request
+        )
+        rows = await threads.run_blocks(
+            lambda rows: predict_rows(view, read.take(rows), asked.take(rows)),
+            n_rows,
+            asked.work(leaf_rows),
+            request,
+        )
+        confidence = describe_confidence(view, body.confidence, is_given=body.given is not None)
+        return PlainJson({"rows": rows, "confidence": confidence})
 
     @app.post("/subjects", response_model=schema.SubjectsResponse, responses=errors, tags=["page"])
-    async def subjects(body: schema.SubjectsRequest) -> PlainJson:
+    async def subjects(body: schema.SubjectsRequest, request: Request) -> PlainJson:
         """Curves, quantiles and neighbours of one or two subjects."""
 
         def respond() -> PlainJson:
-            rows = read_rows(body.subjects, view.columns, "subjects", strict=True)
+            rows = read_rows(body.subjects, columns, "subjects", strict=True)
             given = body.given
             return PlainJson(
                 {
@@ -190,27 +194,46 @@ def _add_predictions(
                 }
             )
 
-        return await threads.run(respond)
+        return await threads.run(respond, 2 * N_TIMES * leaf_rows, request)
+
+    routes["/predict"] = ComputingRoute(schema.PredictRequest, predict)
+    routes["/subjects"] = ComputingRoute(schema.SubjectsRequest, subjects)
 
 
 def _add_effects(
-    app: FastAPI, view: EffectView, limits: Limits, threads: WorkerThreads, *, strict: bool
+    app: FastAPI,
+    routes: Routes,
+    view: EffectView,
+    limits: Limits,
+    threads: WorkerThreads,
+    *,
+    strict: bool,
 ) -> None:
     answer, default = effect_schema.EffectsResponse, float(view.model.follow_up)
+    columns, read_work = view.columns, len(view.columns) * VALUE_WORK
 
     @app.post("/effects", response_model=answer, responses=_list_errors(), tags=["forest"])
-    async def effects(body: effect_schema.EffectsRequest) -> PlainJson:
+    async def effects(body: effect_schema.EffectsRequest, request: Request) -> PlainJson:
         """Time gained, differences of survival and of quantiles, and curves of both arms."""
         horizons = [default] if body.horizons is None else body.horizons
         n_times = len(view.times) if body.curves else 0
-        request = EffectRequest(horizons, body.times, body.quantiles, body.confidence, n_times)
-        _check_size(len(body.rows), request, limits)
+        asked = EffectRequest(horizons, body.times, body.quantiles, body.confidence, n_times)
+        _check_size(len(body.rows), asked, limits)
+        check_horizons(view, asked.horizons)
 
-        def respond() -> PlainJson:
-            read = read_rows(body.rows, view.columns, strict=strict)
-            return PlainJson(respond_with_effects(view, read, request))
+        n_rows = len(body.rows)
+        read = await threads.run(
+            lambda: read_rows(body.rows, columns, strict=strict), n_rows * read_work, request
+        )
+        rows = await threads.run_blocks(
+            lambda rows: effect_rows(view, read.take(rows), asked),
+            n_rows,
+            EFFECT_WORK,
+            request,
+        )
+        return PlainJson(join_effects(view, asked, rows))
 
-        return await threads.run(respond)
+    routes["/effects"] = ComputingRoute(effect_schema.EffectsRequest, effects)
 
 
 def _refuse_predictions(app: FastAPI) -> None:
@@ -307,14 +330,15 @@ def _serve_text(text: str, kind: str) -> Callable[[], Any]:
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> Response:
-        retry = {"Retry-After": "1"} if error.status == BUSY else None
-        return error_response(error.status, error.problems, retry)
+        return refuse(error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return error_response(
-            422, [_describe_problem(each) for each in error.errors()[:MAX_PROBLEMS]]
-        )
+        # Only parameters of GET come here; routes that compute read their bodies themselves.
+        first = error.errors()[0]
+        field, text = str(first["loc"][-1]), str(first["msg"])
+        text = f"{field}: {text[:1].lower()}{text[1:]}."
+        return error_response(422, [Problem(text, field)])
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Response:
@@ -323,20 +347,7 @@ def _add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> Response:
-        return error_response(500, [Problem("internal error; the log of the server has details.")])
-
-
-def _describe_problem(error: Any) -> Problem:
-    """A validation error of pydantic as a problem, with its place in the body."""
-    place, text = list(error["loc"]), str(error["msg"])
-    if error["type"] == "json_invalid":
-        return Problem(f"the body is not JSON: {error.get('ctx', {}).get('error', text)}.")
-    field = ""
-    for step in (step for step in place[1:] if step not in (schema.FOR_ALL, schema.FOR_EACH)):
-        field += f"[{step}]" if isinstance(step, int) else f".{step}" if field else str(step)
-    text = text[:1].lower() + text[1:]
-    row = place[2] if place[1:2] in (["rows"], ["subjects"]) and len(place) > 2 else None
-    return Problem(f"{field or 'the body'}: {text}.", field or None, row)
+        return report_internal_error()
 
 
 def _error(description: str) -> dict[str, Any]:

@@ -66,20 +66,24 @@ class EffectEstimates(NamedTuple):
     curves: Floats
 
 
-def respond_with_effects(view: EffectView, rows: RowsRead, request: EffectRequest) -> Any:
-    """Content of the response to a request."""
-    check_horizons(view, request.horizons)
+def effect_rows(view: EffectView, rows: RowsRead, request: EffectRequest) -> list[dict[str, Any]]:
+    """Effects of each row, with the notes on it."""
     estimates = estimate(view, rows.matrix, request)
+    return [
+        {**row_content(view, estimates, i, request), "notes": notes}
+        for i, notes in enumerate(rows.notes)
+    ]
+
+
+def join_effects(view: EffectView, request: EffectRequest, rows: list[dict[str, Any]]) -> Any:
+    """Content of the response, with the effects of its rows."""
     control, treatment = (arm.name for arm in view.arms)
     return {
         "arms": {"control": control, "treatment": treatment},
         "confidence": request.confidence,
         "times": view.times.tolist() if request.n_curve_times else None,
         "assumption": describe_assumptions(view.forest),
-        "rows": [
-            {**row_content(view, estimates, i, request), "notes": notes}
-            for i, notes in enumerate(rows.notes)
-        ],
+        "rows": rows,
     }
 
 

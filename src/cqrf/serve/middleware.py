@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import sys
-from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cqrf.serve.computing import ClientGoneError, ComputingRoute
+from cqrf.serve.responses import PlainJson, error_response, report_internal_error
 from cqrf.serve.values import Problem
 
 POLICY = (
@@ -32,23 +32,6 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 DRAIN_FACTOR = 16  # a body up to this times the limit is read, so that the client gets the answer
 
 
-class PlainJson(JSONResponse):
-    """JSON in ASCII; raises an error for NaN and infinity."""
-
-    def render(self, content: Any) -> bytes:
-        """Bytes of the content."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
-def error_response(
-    status: int, problems: Sequence[Problem], headers: MutableMapping[str, str] | None = None
-) -> PlainJson:
-    """Response to a request that is refused."""
-    listed = [problem._asdict() for problem in problems]
-    content = {"error": problems[0].message, "problems": listed}
-    return PlainJson(content, status, dict(headers or {}))
-
-
 class SecurityMiddleware:
     """Checks host, content type and size of a request, and adds security headers to responses.
 
@@ -57,10 +40,16 @@ class SecurityMiddleware:
     """
 
     def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[str], any_address: bool, max_bytes: int
+        self,
+        app: ASGIApp,
+        routes: Mapping[str, ComputingRoute],
+        *,
+        hosts: Iterable[str],
+        any_address: bool,
+        max_bytes: int,
     ) -> None:
-        self.app, self.hosts, self.any_address = app, frozenset(hosts), any_address
-        self.max_bytes = max_bytes
+        self.app, self.routes, self.max_bytes = app, routes, max_bytes
+        self.hosts, self.any_address = frozenset(hosts), any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it here."""
@@ -85,6 +74,10 @@ class SecurityMiddleware:
         if answer is not None:
             await answer(scope, receive, send_with_headers)
             return
+        if scope["method"] == "POST" and scope["path"] in self.routes:
+            route, request = self.routes[scope["path"]], Request(scope, receive)
+            await self.compute(route, body, request, send_with_headers)
+            return
         is_unread = scope["method"] == "POST"
 
         async def replay() -> Message:
@@ -95,6 +88,19 @@ class SecurityMiddleware:
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self.app(scope, replay, send_with_headers)
+
+    async def compute(
+        self, route: ComputingRoute, body: bytes, request: Request, send: Send
+    ) -> None:
+        """Send the response of a route that computes; an error is sent, and raised for the log."""
+        try:
+            answer = await route.respond(body, request)
+        except ClientGoneError:
+            return
+        except Exception:
+            await report_internal_error()(request.scope, request.receive, send)
+            raise
+        await answer(request.scope, request.receive, send)
 
     def check_host(self, headers: Headers) -> PlainJson | None:
         """Refuse a host that is not allowed."""

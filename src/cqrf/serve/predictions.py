@@ -29,6 +29,7 @@ from cqrf._model.predict import (
 from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._views.curves import SHOWN_LEVELS
+from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.values import Problem, RequestError, RowsRead
@@ -58,6 +59,15 @@ class PredictionRequest(NamedTuple):
         """Predicted values for each row."""
         n_ends = 2 * len(self.intervals)
         return len(self.quantiles) + len(self.times) + len(self.horizons) + n_ends
+
+    def work(self, leaf_rows: float) -> float:
+        """Work for one row whose leaves hold so many rows, in the unit of ``computing.py``."""
+        n_errors = 0 if self.confidence is None else 2 * len(self.quantiles) + len(self.times)
+        return leaf_rows * (1 + n_errors) + VALUE_WORK * self.n_values
+
+    def take(self, rows: slice) -> PredictionRequest:
+        """What is predicted for some of the rows."""
+        return self._replace(given=self.given[rows]) if isinstance(self.given, list) else self
 
     def given_of(self, i: int) -> float | None:
         """Time that row i has already survived."""
@@ -95,7 +105,6 @@ def predict_rows(
     view: ModelView, rows: RowsRead, request: PredictionRequest
 ) -> list[dict[str, Any]]:
     """Quantiles, intervals, survival and means of each row, with the notes on it."""
-    check_given(view, request.given, len(rows.matrix))
     estimates = estimate(view, rows.matrix, request)
     predictions = []
     for i, notes in enumerate(rows.notes):
@@ -338,5 +347,7 @@ def estimable_content(view: ModelView, max_level: float, bound: float) -> dict[s
 
 def round_all(values: NDArray[np.float64]) -> list[float | None]:
     """Probabilities with as many decimals as a chart shows; None where they are not known."""
-    rounded = np.round(values, DECIMALS).tolist()
-    return [None if math.isnan(value) else value for value in rounded]
+    rounded: list[float | None] = np.round(values, DECIMALS).tolist()
+    if not np.isnan(values).any():
+        return rounded
+    return [None if value != value else value for value in rounded]

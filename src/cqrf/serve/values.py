@@ -55,6 +55,10 @@ class RowsRead(NamedTuple):
     matrix: NDArray[np.float64]
     notes: list[list[str]]
 
+    def take(self, rows: slice) -> RowsRead:
+        """Some of the rows."""
+        return RowsRead(self.matrix[rows], self.notes[rows])
+
 
 class RequestError(Exception):
     """A request that is refused, with its problems and the HTTP status."""
