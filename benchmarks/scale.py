@@ -1,6 +1,6 @@
 """Measure the forest on Dask for several n, and extrapolate to a large cluster.
 
-``python benchmarks/scale.py`` takes some minutes and prints the tables of ``docs/scale.md``;
+``python benchmarks/scale.py`` takes some minutes and prints the tables of ``docs/how_to/large_data_dask.md``;
 ``--quick`` stops at a million rows.
 """
 
