@@ -1,4 +1,4 @@
-"""Settings of the manual. ``make docs`` builds it, without a network and with warnings as errors."""
+"""Settings of the manual. ``make docs`` builds it, offline, with warnings as errors."""
 
 from __future__ import annotations
 
@@ -107,9 +107,8 @@ def copy_measurements() -> None:
     """Copy results/ and benchmarks/results/ to measurements/."""
     MEASUREMENTS.mkdir(exist_ok=True)
     shutil.copy(ROOT / "results" / "README.md", MEASUREMENTS / "paper.md")
-    for picture in (ROOT / "results").glob("*.svg"):
-        shutil.copy(picture, MEASUREMENTS / picture.name)
-    for file in (ROOT / "benchmarks" / "results").iterdir():
+    results = [path for path in (ROOT / "results").iterdir() if path.suffix in (".csv", ".svg")]
+    for file in [*results, *(ROOT / "benchmarks" / "results").iterdir()]:
         shutil.copy(file, MEASUREMENTS / file.name)
 
 

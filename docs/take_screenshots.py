@@ -1,4 +1,4 @@
-"""Take the pictures of the report and of the server's page: report*.png and serve*.png in docs/how_to.
+"""Take the pictures of the report and of the server's page: docs/how_to/{report,serve}*.png.
 
 The commands below run on the PBC table; Chromium opens what they make. Run:
 PYTHONPATH=tests python docs/take_screenshots.py

@@ -42,6 +42,8 @@ from cqrf._runtime.arguments import read_count, read_fraction
 from cqrf._survival.step_curves import StepCurves
 from cqrf.inspection import check_forest
 
+__all__ = ["FEWEST_ROWS", "SMALLEST_SHARE", "Calibration", "assess_calibration"]
+
 LEVELS = np.arange(1, 100) / 100
 # Rows that the Kaplan-Meier estimate must rest on at a level that is judged.
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.1

@@ -30,6 +30,8 @@ from cqrf._runtime.progress import show_progress
 from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
 from cqrf.estimator import CensoredQuantileForest
 
+__all__ = ["Tuned", "tune"]
+
 KEEP = 3  # one in KEEP trials continues, with KEEP times as many trees
 FEWEST_TREES = 30
 # Node sizes tried: from the first to this share of the rows.
