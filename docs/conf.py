@@ -120,6 +120,7 @@ def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
         up = "../" * docname.count("/")
         return f"({up}measurements/{name}.md{link[3] or ''})"
 
+    source[0] = re.sub(r"examples/(plot_\w+)\.py\)", r"gallery/\1.rst)", source[0])
     if docname.startswith("measurements/"):
         text = re.sub(r"\]\((?:\.\./)+docs/", "](../", source[0])
         source[0] = f"---\norphan: true\n---\n\n{text}"
