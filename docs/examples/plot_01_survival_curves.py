@@ -2,8 +2,8 @@
 How long will these three patients live?
 ========================================
 
-A forest predicts a survival curve for every patient. The curves end in an open circle where the
-training rows say no more.
+The forest gives each patient a survival curve, and quantiles are read off it. A curve ends in
+an open circle where the training rows say no more; it may go on anywhere in the hatched area.
 """
 
 from cqrf import CensoredQuantileForest
@@ -13,4 +13,6 @@ from cqrf.plots import plot_survival
 pbc = load_pbc(as_frame=True)
 forest = CensoredQuantileForest(random_state=0, n_jobs=-1, time_unit="days", event_name="death")
 forest.fit(pbc.X, pbc.y)
-ax = plot_survival(forest, pbc.X.iloc[[0, 4, 12]], labels=["patient 1", "patient 5", "patient 13"])
+patients = pbc.X.iloc[[1, 3, 0]]
+ax = plot_survival(forest, patients, labels=["patient 2", "patient 4", "patient 1"], scale=365.25)
+ax.set_xlabel("years")
