@@ -48,7 +48,7 @@ bench: $(VENV)/.with-bench $(VENV)/.comprisk  ## Measure times and memory beside
 	@$(BIN)/python -m benchmarks.peers $(BENCH)
 
 docs: $(VENV)/.with-docs  ## Build the manual into docs/_build/html, without a network
-	@$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d docs/_build/doctrees docs docs/_build/html
+	@$(BIN)/python -m sphinx -q -E -W --keep-going -j 2 -d docs/_build/doctrees docs docs/_build/html
 	@$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "The manual is docs/_build/html/index.html"
 

@@ -43,6 +43,7 @@ myst_heading_anchors = 4
 # The API reference: names are listed in api/*.md, texts come from the docstrings.
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
@@ -72,6 +73,7 @@ html_title = "cqrf"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
 html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars: dict[str, list[str]] = {
@@ -85,7 +87,7 @@ html_theme_options = {
     "navbar_align": "left",
     "navbar_center": ["navbar-nav"],
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_nav_level": 1,
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -110,6 +112,15 @@ def copy_measurements() -> None:
     results = [path for path in (ROOT / "results").iterdir() if path.suffix in (".csv", ".svg")]
     for file in [*results, *(ROOT / "benchmarks" / "results").iterdir()]:
         shutil.copy(file, MEASUREMENTS / file.name)
+
+
+def remove_stale() -> None:
+    """Remove written pages of names and examples that may be there no more."""
+    shutil.rmtree(DOCS / "api" / "generated", ignore_errors=True)
+    examples = {path.stem for path in (DOCS / "examples").glob("plot_*.py")}
+    for page in (DOCS / "gallery").glob("plot_*"):
+        if page.name.split(".")[0] not in examples:
+            page.unlink()
 
 
 def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
@@ -143,6 +154,7 @@ def skip_foreign(app: Any, kind: str, name: str, member: Any, skip: bool, option
 
 def setup(app: Any) -> None:
     """Register the hooks above."""
+    remove_stale()
     copy_measurements()
     app.connect("source-read", rewrite_links)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -139,6 +139,11 @@ def assess_calibration(
         Equal bins of the levels 0 to 1, in which the test compares observed with expected events;
         they end where the data can judge no more, and bins with few expected events are joined.
 
+    Returns
+    -------
+    Calibration
+        Levels, observed shares with bands, their distance and the p-value of a test.
+
     Examples
     --------
     >>> from cqrf import CensoredQuantileForest

@@ -66,6 +66,16 @@ class Tuned(NamedTuple):
         ``seconds``, the time to fit this forest and to predict the rows out of bag; the first
         includes the compilation of what is not in Numba's cache yet.
         ``pandas.DataFrame(trials)`` makes a table of it.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest, tune
+    >>> from cqrf.datasets import make_aft
+    >>> X, y, _, _ = make_aft(100, 2, random_state=0)
+    >>> start = CensoredQuantileForest(n_estimators=30, random_state=0)
+    >>> found = tune(start, X, y, n_trials=2, random_state=0)
+    >>> found.trials[0]["trial"]
+    0
     """
 
     forest: CensoredQuantileForest
