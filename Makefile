@@ -12,7 +12,7 @@ COVERED := $(BIN)/coverage run -m pytest -q -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow coverage ratios fuzz bench lint types format graph clean
+.PHONY: help demo test test-slow coverage ratios fuzz bench docs lint types format graph clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -47,6 +47,11 @@ fuzz: $(VENV)/.with-test  ## Check 20 000 random forests and 100 000 damaged mod
 bench: $(VENV)/.with-bench $(VENV)/.comprisk  ## Measure times and memory beside the peers (an hour; BENCH=--quick: minutes)
 	@$(BIN)/python -m benchmarks.peers $(BENCH)
 
+docs: $(VENV)/.with-docs  ## Build the manual into docs/_build/html, without a network
+	@$(BIN)/python -m sphinx -q -E -W --keep-going -j 2 -d docs/_build/doctrees docs docs/_build/html
+	@$(BIN)/python docs/check_links.py docs/_build/html
+	@echo "The manual is docs/_build/html/index.html"
+
 lint: $(VENV)/.with-dev  ## Check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -62,7 +67,7 @@ graph: $(VENV)/.with-dev  ## Write the import graph into CONTRIBUTING.md
 	@PYTHONPATH=tests $(BIN)/python tests/support/architecture.py
 
 clean:  ## Remove the virtual environment, caches and builds
-	@rm -rf $(VENV) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra: a target installs only what it needs, on top of what is there.

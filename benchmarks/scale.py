@@ -1,7 +1,7 @@
 """Measure the forest on Dask for several n, and extrapolate to a large cluster.
 
-``python benchmarks/scale.py`` takes some minutes and prints the tables of ``docs/scale.md``;
-``--quick`` stops at a million rows.
+``python benchmarks/scale.py`` takes some minutes and prints the tables of
+``docs/background/scale.md``; ``--quick`` stops at a million rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Record docs/session.svg: the commands below, run in a terminal, as a picture.
+"""Record docs/how_to/session.svg: the commands below, run in a terminal, as a picture.
 
 Run: python docs/record_session.py
 """
@@ -84,4 +84,5 @@ def draw(lines: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("session.svg").write_text(draw(run_session()), encoding="utf-8")
+    picture = Path(__file__).with_name("how_to") / "session.svg"
+    picture.write_text(draw(run_session()), encoding="utf-8")

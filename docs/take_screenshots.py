@@ -1,4 +1,4 @@
-"""Take the pictures of the report and of the server's page: docs/report*.png and docs/serve*.png.
+"""Take the pictures of the report and of the server's page: docs/how_to/{report,serve}*.png.
 
 The commands below run on the PBC table; Chromium opens what they make. Run:
 PYTHONPATH=tests python docs/take_screenshots.py
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from support.browser import Browser
 
-DOCS = Path(__file__).resolve().parent
+PICTURES = Path(__file__).resolve().parent / "how_to"
 CQRF = [sys.executable, "-c", "from cqrf.cli import main; main()"]
 FIT = (
     "fit pbc.csv --time time --event status --event-value 2 --ignore id --bag-size 2 "
@@ -36,10 +36,10 @@ MOVE = (
 
 def photograph_report(browser: Browser, page: Path) -> None:
     browser.open(page, width=1400, height=1180)
-    browser.photograph(DOCS / "report.png", full=False)
+    browser.photograph(PICTURES / "report.png", full=False)
     browser.open(page, **PHONE)
     browser.click("#table tbody tr:nth-child(6)")
-    browser.photograph(DOCS / "report_phone.png", full=False)
+    browser.photograph(PICTURES / "report_phone.png", full=False)
 
 
 def photograph_server(browser: Browser, address: str) -> None:
@@ -52,12 +52,12 @@ def photograph_server(browser: Browser, address: str) -> None:
     browser.run("document.activeElement.blur()")
     browser.point("mouseMoved", 5, 5)
     browser.settle()
-    browser.photograph(DOCS / "serve.png", full=False)
+    browser.photograph(PICTURES / "serve.png", full=False)
     browser.open(browser.run("location.href"), **PHONE)
     browser.wait(f"{DRAWN} > 0")
     browser.run("window.scrollTo(0, 420)")
     browser.settle()
-    browser.photograph(DOCS / "serve_phone.png", full=False)
+    browser.photograph(PICTURES / "serve_phone.png", full=False)
 
 
 def main() -> None:

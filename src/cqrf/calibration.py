@@ -43,6 +43,8 @@ from cqrf._runtime.arguments import read_count, read_fraction
 from cqrf._survival.step_curves import StepCurves
 from cqrf.inspection import check_forest
 
+__all__ = ["FEWEST_ROWS", "SMALLEST_SHARE", "Calibration", "assess_calibration"]
+
 LEVELS = np.arange(1, 100) / 100
 # Rows that the Kaplan-Meier estimate must rest on at a level that is judged.
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.1
@@ -137,6 +139,11 @@ def assess_calibration(
     n_bins : int, default=10
         Equal bins of the levels 0 to 1, in which the test compares observed with expected events;
         they end where the data can judge no more, and bins with few expected events are joined.
+
+    Returns
+    -------
+    Calibration
+        Levels, observed shares with bands, their distance and the p-value of a test.
 
     Examples
     --------

@@ -65,6 +65,8 @@ from cqrf._survival.step_curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.metrics.ipcw import censoring_target, estimate_censoring_survival
 
+__all__ = ["ConformalForest"]
+
 METHODS = ("adaptive", "fixed")
 DEFAULT_CUTOFF_SHARE = 0.5
 FORESTS = ("forest", "censoring_forest")  # parameters that are forests

@@ -28,71 +28,61 @@ from cqrf._runtime.arguments import read_count
 class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
     """Forest that predicts quantiles of censored times.
 
+    ``fit(X, censored(time, event))``, then ``predict(X, quantiles)``.
+
     Parameters
     ----------
     n_estimators : int, default=500
         Number of trees.
-    criterion : {"censored_quantile", "quantile", "variance", "logrank"}
-        What a split compares: the Kaplan-Meier distribution of the latent time (default);
-        quantile classes of the observed time, as in generalized random forests; its mean, as in
-        Breiman's forests; or its hazard, as in random survival forests.
-    split_quantiles : sequence of float, optional
-        Levels of the two quantile criteria. Default: .1 .3 .5 .7 .9 for
-        ``"censored_quantile"``, .1 .5 .9 for ``"quantile"``.
-    split_causes : cause or sequence of causes, optional
-        With competing risks: the causes whose incidence a split compares. Default: all, equally.
-    honest : bool, default=True
-        Whether one half of a tree's rows chooses the splits and the other half fills the leaves.
+    n_jobs : int, optional
+        Threads; -1 for all processors. Results do not depend on it.
+    random_state : int, RandomState or None
+        Seed of the forest.
+    min_samples_leaf, min_samples_split : int, default=5, 11
+        Fewest rows in a child, and in a node that is split, of those that choose the splits.
+    max_features : float, int, "sqrt", "log2" or None, default=None
+        Features tried at each node: a fraction, a count, or all.
     max_samples : float, int, None or "auto", default="auto"
         Rows a tree draws: a fraction, a count, or as many as there are (None). ``"auto"``:
         max(n / 2, min(800, 0.8 n)) if n >= 50, else n / 2; always n / 2 with a ``bag_size``.
-    bootstrap : bool, default=False
-        Whether rows are drawn with replacement.
-    max_features : float, int, "sqrt", "log2" or None, default=None
-        Features tried at each node: a fraction, a count, or all.
-    min_samples_leaf : int, default=5
-        Fewest rows in a child, of those that choose the splits.
-    min_samples_split : int, default=11
-        Fewest rows in a node that is split, of those that choose the splits.
-    min_child_fraction : float, default=0.05
-        Smallest child, as a fraction of its parent.
-    max_depth : int, optional
-        Most splits above a leaf.
-    max_bins : int, default=255
-        Most bins of a feature.
-    working_model : {"auto", "cox"} or None, default="auto"
-        Model that half of the trees start from. ``"cox"``: a ridge Cox model, fitted first; every
-        other tree is grown on what it leaves unexplained, and out-of-bag rows decide how much of
-        its own curve is mixed in. None: all trees are grown on the times themselves. ``"auto"``:
-        Cox for the default criterion with ``censoring_survival="beran"`` and ``solver="root"``.
-    censoring : {"right", "left"}
-        Side on which times are censored.
-    censoring_survival : {"beran", "knn", "km"}
-        Estimate of the survival of the censoring time: product-limit with the forest's
-        weights, Kaplan-Meier over the nearest rows, or over all rows. Survival curves do not
-        depend on it: they cross 1 - tau at the tau-quantile only with ``"beran"`` and ``"root"``.
-    n_neighbors : float or int, default=0.1
-        Neighbours for ``"knn"``: a fraction of the training rows or a count.
-    solver : {"root", "argmin"}
-        Rule that solves the estimating equation. ``"argmin"`` is the paper's, for comparison: its
-        quantiles may cross, and drift to late times under heavy censoring or ties.
     bag_size : int, default=1
         Trees that draw from the same half of the rows. With 2 or more, and some hundred bags,
         there are standard errors and confidence intervals (the bootstrap of little bags).
     prediction : {"median", "mean", "risk"}
-        What ``predict(X)`` gives without ``quantiles``, and so what tools that call it work with:
-        the median; the restricted mean, which is finite also where censoring hides the median;
-        or minus that mean, a risk score as scikit-survival's metrics expect it.
+        What ``predict(X)`` gives without ``quantiles``: the median; the restricted mean, which is
+        finite also where censoring hides the median; or minus that mean, a risk score.
     unidentified : {"inf", "clip", "nan"}
-        Value of a quantile that is not identifiable because of censoring: infinity (minus
-        infinity under left censoring) with one warning, the largest observed neighbour (the
-        smallest under left censoring), or NaN.
+        Value of a quantile that is not identifiable because of censoring: infinity (minus infinity
+        under left censoring) with one warning, the last observed neighbour, or NaN.
+    censoring : {"right", "left"}
+        Side on which times are censored.
+    criterion : {"censored_quantile", "quantile", "variance", "logrank"}
+        What a split compares: the Kaplan-Meier distribution of the latent time (default); quantile
+        classes of the observed time; its mean; or its hazard.
+    split_quantiles : sequence of float, optional
+        Levels of the two quantile criteria. Default: .1 .3 .5 .7 .9, or .1 .5 .9 for "quantile".
+    split_causes : cause or sequence of causes, optional
+        With competing risks: the causes whose incidence a split compares. Default: all, equally.
+    working_model : {"auto", "cox"} or None, default="auto"
+        Model that half of the trees start from: a ridge Cox model, or none. ``"auto"``: Cox for the
+        default criterion, censoring_survival and solver.
+    honest : bool, default=True
+        Whether one half of a tree's rows chooses the splits and the other half fills the leaves.
+    bootstrap : bool, default=False
+        Whether rows are drawn with replacement.
+    min_child_fraction : float, default=0.05
+        Smallest child, as a fraction of its parent.
+    max_depth, max_bins : int, default=None, 255
+        Most splits above a leaf, and most bins of a feature.
+    censoring_survival : {"beran", "knn", "km"}
+        Estimate of the censoring curve: product-limit with the forest's weights, Kaplan-Meier over
+        the nearest rows, or over all rows. For comparison; survival curves do not depend on it.
+    n_neighbors : float or int, default=0.1
+        Neighbours for ``"knn"``: a fraction of the training rows or a count.
+    solver : {"root", "argmin"}
+        Rule that solves the estimating equation. ``"argmin"`` is the paper's, for comparison.
     time_unit, event_name : str, optional
         Words for pictures, reports and the server, such as "days" and "death".
-    n_jobs : int, optional
-        Threads. Results do not depend on it.
-    random_state : int, RandomState or None
-        Seed of the forest.
     verbose : int, default=0
         Whether to show a progress bar over the trees.
 
@@ -100,10 +90,8 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
     ----------
     model_ : Model
         The fitted forest with its bins and training target.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of features, and their names if X had string column names.
 
     References
     ----------
@@ -111,7 +99,6 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from cqrf import CensoredQuantileForest
     >>> from cqrf.datasets import make_aft
     >>> X, y, _, _ = make_aft(300, random_state=0)
     >>> forest = CensoredQuantileForest(random_state=0).fit(X, y)

@@ -28,6 +28,8 @@ from cqrf.metrics.metric import SCORE_QUANTILES, Predictions
 from cqrf.metrics.registry import METRICS
 from cqrf.metrics.skill import quantile_skill
 
+__all__ = ["evaluate"]
+
 # Resamples of a confidence interval: fewer where there are more than 2000 rows.
 MOST_RESAMPLES, FEWEST_RESAMPLES, RESAMPLED_ROWS = 1000, 200, 2_000_000
 WITH_INTERVALS = ("skill", "concordance")

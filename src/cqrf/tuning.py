@@ -31,6 +31,8 @@ from cqrf._runtime.progress import show_progress
 from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels
 from cqrf.estimator import CensoredQuantileForest
 
+__all__ = ["Tuned", "tune"]
+
 KEEP = 3  # one in KEEP trials continues, with KEEP times as many trees
 FEWEST_TREES = 30
 # Node sizes tried: from the first to this share of the rows.
@@ -65,6 +67,16 @@ class Tuned(NamedTuple):
         ``seconds``, the time to fit this forest and to predict the rows out of bag; the first
         includes the compilation of what is not in Numba's cache yet.
         ``pandas.DataFrame(trials)`` makes a table of it.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest, tune
+    >>> from cqrf.datasets import make_aft
+    >>> X, y, _, _ = make_aft(100, 2, random_state=0)
+    >>> start = CensoredQuantileForest(n_estimators=30, random_state=0)
+    >>> found = tune(start, X, y, n_trials=2, random_state=0)
+    >>> found.trials[0]["trial"]
+    0
     """
 
     forest: CensoredQuantileForest

@@ -1,11 +1,11 @@
-"""docs/reliability.md promises nothing without a test that exists."""
+"""docs/background/reliability.md promises nothing without a test that exists."""
 
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "background" / "reliability.md"
 
 
 def test_every_promise_names_tests_that_exist():

@@ -1,4 +1,4 @@
-"""docs/serve.md: its commands run, its answers are answers, its tests exist."""
+"""docs/how_to/serving.md: its commands run, its answers are answers, its tests exist."""
 
 import ast
 import json
@@ -16,7 +16,7 @@ from cqrf.serve.model_view import make_view
 from cqrf.serve.schema import MAX_INTERVALS, MAX_LEVELS, MAX_TIMES
 
 HERE = Path(__file__).parent
-PAGE = (HERE.parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
+PAGE = (HERE.parents[1] / "docs" / "how_to" / "serving.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(sh|json)\n(.*?)```", PAGE, re.S)
 
 

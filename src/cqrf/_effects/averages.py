@@ -39,6 +39,17 @@ class AverageEffect:
     """An average effect with its standard error and confidence interval.
 
     Attributes are floats, or arrays with one entry for each time or level that was asked for.
+
+    Examples
+    --------
+    >>> from cqrf.datasets import make_treatment
+    >>> from cqrf.effects import CensoredTreatmentForest
+    >>> data = make_treatment("null", n=200, random_state=0)
+    >>> forest = CensoredTreatmentForest(n_estimators=40, random_state=0)
+    >>> forest = forest.fit(data.X, data.y, treatment=data.treatment, propensity=0.5)
+    >>> found = forest.ate(target="survival", times=1.0)
+    >>> bool(found.lower < found.estimate < found.upper)
+    True
     """
 
     estimate: float | Floats

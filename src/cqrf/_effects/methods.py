@@ -47,6 +47,16 @@ class Overlap:
     censoring_floored : float
         Share of rows whose probability of not being censored before their own time is below .05
         and was replaced by it.
+
+    Examples
+    --------
+    >>> from cqrf.datasets import make_treatment
+    >>> from cqrf.effects import CensoredTreatmentForest
+    >>> data = make_treatment("null", n=200, random_state=0)
+    >>> forest = CensoredTreatmentForest(n_estimators=40, random_state=0)
+    >>> forest = forest.fit(data.X, data.y, treatment=data.treatment, propensity=0.5)
+    >>> forest.overlap().n_outside
+    0
     """
 
     propensity: NDArray[np.float64]

@@ -17,6 +17,16 @@ class LinearProjection:
     """Coefficients of the best linear projection, with HC3 standard errors.
 
     The first is the intercept. Arrays have one entry for each of ``names``.
+
+    Examples
+    --------
+    >>> from cqrf.datasets import make_treatment
+    >>> from cqrf.effects import CensoredTreatmentForest
+    >>> data = make_treatment("null", n=200, random_state=0)
+    >>> forest = CensoredTreatmentForest(n_estimators=40, random_state=0)
+    >>> forest = forest.fit(data.X, data.y, treatment=data.treatment, propensity=0.5)
+    >>> forest.best_linear_projection(data.X[:, 0], target="survival", times=1.0).coefficient.shape
+    (2,)
     """
 
     names: list[str]

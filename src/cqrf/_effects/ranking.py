@@ -26,7 +26,18 @@ REPEATS = 200
 
 @dataclass(frozen=True)
 class RankAverage:
-    """A rank-weighted average effect: estimate, standard error and confidence interval."""
+    """A rank-weighted average effect: estimate, standard error and confidence interval.
+
+    Examples
+    --------
+    >>> from cqrf.datasets import make_treatment
+    >>> from cqrf.effects import CensoredTreatmentForest
+    >>> data = make_treatment("null", n=200, random_state=0)
+    >>> forest = CensoredTreatmentForest(n_estimators=40, random_state=0)
+    >>> forest = forest.fit(data.X, data.y, treatment=data.treatment, propensity=0.5)
+    >>> forest.rate(data.X[:, 0], target="survival", times=1.0).metric
+    'autoc'
+    """
 
     estimate: float
     standard_error: float
@@ -38,7 +49,18 @@ class RankAverage:
 
 @dataclass(frozen=True)
 class TargetingCurve:
-    """The TOC at some shares of rows, with standard errors."""
+    """The TOC at some shares of rows, with standard errors.
+
+    Examples
+    --------
+    >>> from cqrf.datasets import make_treatment
+    >>> from cqrf.effects import CensoredTreatmentForest
+    >>> data = make_treatment("null", n=200, random_state=0)
+    >>> forest = CensoredTreatmentForest(n_estimators=40, random_state=0)
+    >>> forest = forest.fit(data.X, data.y, treatment=data.treatment, propensity=0.5)
+    >>> forest.toc(data.X[:, 0], target="survival", times=1.0).share.shape
+    (10,)
+    """
 
     share: Floats
     estimate: Floats

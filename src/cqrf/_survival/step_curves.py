@@ -85,6 +85,16 @@ class StepCurves:
     Calling it with times gives an array of shape (n_queries, n_times). ``start`` and ``end`` are
     the first and last time at which each curve is known, infinite where there is no such limit.
     ``index`` labels the curves in :meth:`to_frame`; None numbers them.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> X, y, _, _ = make_aft(100, 2, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> curves = forest.predict_survival(X[:3])
+    >>> len(curves), curves([1.0, 2.0]).shape
+    (3, (3, 2))
     """
 
     offsets: NDArray[np.int64]

@@ -42,6 +42,16 @@ class PartialDependence(NamedTuple):
         Levels.
     values : ndarray of shape (n_grid, n_levels)
         Times; NaN where not identifiable because of censoring.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.inspection import partial_dependence
+    >>> X, y, _, _ = make_aft(100, 2, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> partial_dependence(forest, X, 0, quantiles=[0.5], grid=[0.5, 1.5]).grid.tolist()
+    [0.5, 1.5]
     """
 
     grid: NDArray[Any]
@@ -111,7 +121,35 @@ def partial_dependence(
 def choose_codes(
     model: Model, feature: str | int, column: int, values: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Default grid of a column, as codes: its distinct values, or evenly spaced quantiles."""
+    """Default grid of a column, as codes: its distinct values, or evenly spaced quantiles.
+
+    Parameters
+    ----------
+    model : Model
+        ``model_`` of a fitted forest.
+    feature : str or int
+        What errors call the column.
+    column : int
+        Its index.
+    values : ndarray
+        Codes of the column, as the forest reads them.
+
+    Returns
+    -------
+    ndarray of float
+        Codes, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.inspection import choose_codes
+    >>> X, y, _, _ = make_aft(50, 2, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=2).fit(X, y)
+    >>> choose_codes(forest.model_, 0, 0, np.array([3.0, 1.0, 3.0])).tolist()
+    [1.0, 3.0]
+    """
     known = values[~np.isnan(values)].astype(np.float64)
     if len(known) == 0:
         raise ValueError(f"feature={feature!r} has no value in X; give a grid.")
@@ -151,7 +189,33 @@ def read_grid(model: Model, column: int, grid: ArrayLike) -> NDArray[np.float64]
 
 
 def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray[Any]:
-    """Codes of a column in the user's type: numbers, labels, dates or durations."""
+    """Codes of a column in the user's type: numbers, labels, dates or durations.
+
+    Parameters
+    ----------
+    model : Model
+        ``model_`` of a fitted forest.
+    column : int
+        Index of the column.
+    codes : ndarray of float
+        Codes, as the forest reads them.
+
+    Returns
+    -------
+    ndarray
+        Values as the user wrote them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import load_pbc
+    >>> from cqrf.inspection import show_codes
+    >>> pbc = load_pbc(as_frame=True)
+    >>> forest = CensoredQuantileForest(n_estimators=2).fit(pbc.X, pbc.y)
+    >>> show_codes(forest.model_, 2, np.array([0.0, 1.0])).tolist()
+    ['f', 'm']
+    """
     kind, levels = model.columns.kinds[column], model.columns.levels[column]
     if levels is not None:
         return np.array([levels[int(code)] for code in codes], dtype=object)
@@ -161,7 +225,26 @@ def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
-    """At most ``most`` of 0 ... n - 1, evenly spaced from the first to the last."""
+    """At most ``most`` of 0 ... n - 1, evenly spaced from the first to the last.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    most : int
+        Most of them to take.
+
+    Returns
+    -------
+    ndarray of int
+        Row numbers, ascending.
+
+    Examples
+    --------
+    >>> from cqrf.inspection import evenly_spaced
+    >>> evenly_spaced(10, 4).tolist()
+    [0, 3, 6, 9]
+    """
     return np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.intp)
 
 

@@ -12,14 +12,50 @@ from cqrf.estimator import CensoredQuantileForest
 
 
 def check_forest(forest: Any) -> None:
-    """Raise unless it is a fitted CensoredQuantileForest."""
+    """Raise unless it is a fitted CensoredQuantileForest.
+
+    Parameters
+    ----------
+    forest : object
+        Anything.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.inspection import check_forest
+    >>> X, y, _, _ = make_aft(50, 2, random_state=0)
+    >>> check_forest(CensoredQuantileForest(n_estimators=2).fit(X, y))
+    """
     if not isinstance(forest, CensoredQuantileForest):
         raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
     check_is_fitted(forest)
 
 
 def find_feature(forest: Any, feature: Any) -> int:
-    """Index of the column of a fitted forest with this name or index."""
+    """Index of the column of a fitted forest with this name or index.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        A fitted forest.
+    feature : str or int
+        Name or index of a column.
+
+    Returns
+    -------
+    int
+        Index of the column.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import load_pbc
+    >>> from cqrf.inspection import find_feature
+    >>> pbc = load_pbc(as_frame=True)
+    >>> find_feature(CensoredQuantileForest(n_estimators=2).fit(pbc.X, pbc.y), "age")
+    1
+    """
     names = getattr(forest, "feature_names_in_", None)
     if isinstance(feature, str):
         if names is None:

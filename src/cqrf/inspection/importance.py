@@ -61,6 +61,16 @@ class PermutationImportance:
         Skill over Kaplan-Meier without a permutation, of the same rows.
     n_rows, n_repeats : int
         Rows that were scored, and permutations of each feature.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.inspection import permutation_importance_oob
+    >>> X, y, _, _ = make_aft(100, 2, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(X, y)
+    >>> permutation_importance_oob(forest, random_state=0).importances.shape
+    (2,)
     """
 
     names: list[str]

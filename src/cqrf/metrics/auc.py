@@ -63,6 +63,11 @@ def time_dependent_auc(
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``. A pair has the product of its weights.
 
+    Returns
+    -------
+    ndarray of shape (n_times,)
+        AUC at each time: 1 is perfect, .5 is random.
+
     Examples
     --------
     >>> from cqrf import censored
@@ -171,6 +176,20 @@ def integrated_auc(
     Without ``times`` there are 50, evenly spaced over the range of the integrated Brier score, from
     the 10th to the 90th percentile of the test times; those before the first event or beyond the
     horizon are left out.
+
+    Parameters
+    ----------
+    y_train, y_test, predicted
+        As in :func:`time_dependent_auc`.
+    times : array-like of shape (n_times,), optional
+        Times to average over.
+    **options
+        Other arguments of :func:`time_dependent_auc`.
+
+    Returns
+    -------
+    float
+        1 is perfect, .5 is random.
 
     Examples
     --------

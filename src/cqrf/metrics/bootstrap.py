@@ -30,7 +30,14 @@ FEWEST_DETERMINED = 0.9
 
 
 class Interval(NamedTuple):
-    """A metric with its confidence interval; arrays if it has one value per level or time."""
+    """A metric with its confidence interval; arrays if it has one value per level or time.
+
+    Examples
+    --------
+    >>> from cqrf.metrics import Interval
+    >>> Interval(estimate=0.7, lower=0.65, upper=0.75).lower
+    0.65
+    """
 
     estimate: Any
     lower: Any

@@ -63,6 +63,11 @@ def concordance_index(
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y``. A pair has the product of its weights.
 
+    Returns
+    -------
+    float
+        1 is a perfect ranking, .5 a random one.
+
     Examples
     --------
     >>> from cqrf import censored

@@ -65,6 +65,18 @@ def censoring_target(y: Any, censoring: str = "right") -> NDArray[np.void]:
     on covariates that the event times do not depend on. At a tied time events come before
     censorings, so events are moved to the preceding floating-point number.
 
+    Parameters
+    ----------
+    y : target in any form that ``fit`` takes
+        Times and events.
+    censoring : {"right", "left"}
+        Side on which times are censored.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        What :func:`cqrf.censored` returns.
+
     Examples
     --------
     >>> from cqrf import censored

@@ -43,6 +43,11 @@ def quantile_loss(
         Each row's loss is multiplied by its weight over the mean weight, so that the mean over
         rows is the weighted mean.
 
+    Returns
+    -------
+    ndarray of shape (n, n_quantiles), or (n,) for a single level
+        Loss of each prediction; lower is better.
+
     Examples
     --------
     >>> from cqrf.metrics import quantile_loss
@@ -99,6 +104,11 @@ def censored_quantile_loss(
         Default: the Kaplan-Meier estimate from ``y_train``.
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
+
+    Returns
+    -------
+    ndarray of shape (n_quantiles,), or float for a single level
+        Mean loss at each level; lower is better.
 
     Examples
     --------

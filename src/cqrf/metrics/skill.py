@@ -47,6 +47,11 @@ def quantile_skill(
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
 
+    Returns
+    -------
+    float
+        1 is perfect, 0 is no better than Kaplan-Meier.
+
     Examples
     --------
     >>> from cqrf import censored

@@ -61,6 +61,11 @@ def brier_score(
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
 
+    Returns
+    -------
+    ndarray of shape (n_times,)
+        Score at each time; lower is better.
+
     Examples
     --------
     >>> from cqrf import censored
@@ -99,6 +104,20 @@ def integrated_brier_score(
     starts beyond the horizon, the percentiles are those of the distinct test times up to the
     horizon. If all test times are equal, the score is NaN, with a warning.
 
+    Parameters
+    ----------
+    y_train, y_test, survival
+        As in :func:`brier_score`.
+    times : array-like of shape (n_times,), optional
+        Times to average over.
+    **options
+        Other arguments of :func:`brier_score`.
+
+    Returns
+    -------
+    float
+        Lower is better.
+
     Examples
     --------
     >>> from cqrf import CensoredQuantileForest
@@ -135,6 +154,20 @@ def crps(
     If there is no horizon, as without censoring, a curve that falls to 0 (or, under left
     censoring, starts from 1) is scored to its end, and any other up to the last time of the
     training and test rows.
+
+    Parameters
+    ----------
+    y_train, y_test : targets in any form that ``fit`` takes
+        Training rows, to estimate G from, and test rows.
+    survival : StepCurves
+        Survival curve of each test row.
+    censoring, censoring_survival, train_weight, sample_weight
+        As in :func:`brier_score`.
+
+    Returns
+    -------
+    float
+        In units of time; lower is better.
 
     Examples
     --------

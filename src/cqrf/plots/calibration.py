@@ -23,6 +23,29 @@ def plot_calibration(calibration: Calibration, *, ax: Axes | None = None) -> Axe
 
     Curve and band are pale at levels that too few rows can judge; a dotted line marks where these
     begin, and the legend gives the level.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        What :func:`cqrf.calibration.assess_calibration` returns.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.calibration import assess_calibration
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_calibration
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=100, random_state=0).fit(X, y)
+    >>> plot_calibration(assess_calibration(forest)).get_xlabel()
+    'predicted level'
     """
     ax = make_axes(ax)
     levels, observed, is_known = calibration.levels, calibration.observed, calibration.is_known

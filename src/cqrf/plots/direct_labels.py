@@ -89,6 +89,25 @@ def label_width(ax: Axes, labels: Sequence[str]) -> float:
     return min(WIDEST, character_share(ax) * (max(map(len, labels)) + 4))
 
 
+def place_labels(
+    ax: Axes, labels: list[str], values: NDArray[np.float64], least: float
+) -> tuple[list[Place | None], float]:
+    """Places beside the curves, and the margin that labels without such a place need, or ``least``.
+
+    A wider margin leaves less space beside the curves, so that more labels may need it.
+    """
+    if len(labels) == 1:
+        return [None], least
+    margin = 0.0
+    needed = least
+    while needed > margin:
+        margin = needed
+        places = find_places(ax, labels, values, margin)
+        at_ends = [label for label, place in zip(labels, places, strict=True) if place is None]
+        needed = label_width(ax, at_ends) if at_ends else least
+    return places, margin
+
+
 def write_at_ends(
     ax: Axes,
     labels: Sequence[str],

@@ -107,6 +107,38 @@ def plot_quantile_fan(
     the rows of X. With ``row``, the position of a row in X, they are what the forest predicts for
     that row if the feature alone is moved; a vertical line marks the row's own value. Marks below
     the curves are the values in X. Times are divided by ``scale``.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        A fitted forest.
+    X : array-like or frame of shape (n, n_features)
+        Rows to average over.
+    feature : str or int
+        Name of a column, if the forest was fitted to a frame, or its index.
+    quantiles : sequence of float
+        Levels.
+    row : int, optional
+        Position of one row in X.
+    scale : float
+        Times are divided by it.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_quantile_fan
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> plot_quantile_fan(forest, X, 0, quantiles=(0.1, 0.5)).get_ylabel()
+    'time'
     """
     check_forest(forest)
     column = find_feature(forest, feature)
@@ -173,6 +205,32 @@ def plot_partial_dependence(
     See :func:`cqrf.inspection.partial_dependence`. Gaps are not identifiable because of
     censoring. Marks below the curves are the values in X; a category and a feature with two
     values are drawn as points. Times are divided by ``scale``.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        A fitted forest.
+    X, feature, quantiles, grid, n_rows
+        As in :func:`cqrf.inspection.partial_dependence`.
+    ax : Axes, optional
+        Where to draw.
+    scale : float
+        Times are divided by it.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_partial_dependence
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> plot_partial_dependence(forest, X, 0).get_ylabel()
+    'time'
     """
     found = partial_dependence(forest, X, feature, quantiles, grid=grid, n_rows=n_rows)
     ax = make_axes(ax)
@@ -225,7 +283,32 @@ def in_days(values: NDArray[Any]) -> NDArray[Any]:
 def plot_importance(
     forest: CensoredQuantileForest, ax: Axes | None = None, *, n_features: int = 20
 ) -> Axes:
-    """Share of each feature in the gain of all splits, largest first; at most ``n_features``."""
+    """Share of each feature in the gain of all splits, largest first; at most ``n_features``.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        A fitted forest.
+    ax : Axes, optional
+        Where to draw.
+    n_features : int, default=20
+        Most features to show.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_importance
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> plot_importance(forest).get_xlabel()
+    'share of the gain of all splits'
+    """
     importances = forest.feature_importances_
     n_shown = min(read_count("n_features", n_features, 1), len(importances))
     shown = np.argsort(-importances, kind="stable")[:n_shown]

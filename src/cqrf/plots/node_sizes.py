@@ -30,6 +30,32 @@ def plot_node_sizes(
     For each size a copy of the forest is fitted with it as ``min_samples_leaf``, and
     ``min_samples_split`` just above twice that. Default: up to 6 sizes from 1 to a tenth of the
     rows.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        A forest, whose other settings are kept.
+    X, y : as for ``fit``
+        Training rows.
+    sizes : sequence of int, optional
+        Leaf sizes to try.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_node_sizes
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=50, random_state=0)
+    >>> plot_node_sizes(forest, X, y, sizes=[5, 20]).get_ylabel()
+    'out-of-bag skill'
     """
     chosen = _read_sizes(sizes, y)
     start = clone(forest).set_params(verbose=0)

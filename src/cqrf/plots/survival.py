@@ -24,14 +24,7 @@ from cqrf.plots.at_risk import (
     width_at_risk,
     write_at_risk,
 )
-from cqrf.plots.direct_labels import (
-    Place,
-    character_share,
-    find_places,
-    label_width,
-    write_at_ends,
-    write_beside,
-)
+from cqrf.plots.direct_labels import character_share, place_labels, write_at_ends, write_beside
 from cqrf.plots.intervals import shade_undetermined
 from cqrf.plots.style import (
     COLORS,
@@ -103,6 +96,21 @@ def plot_survival(
         risk; for bands the number of training rows at risk.
     ax : Axes, optional
         Where to draw.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_survival
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> plot_survival(forest, X[:2]).get_xlabel()
+    'time'
     """
     curves = _predict_curves(forest, X, labels, of_censoring=False)
     n_lines = len(curves.labels) or 1
@@ -139,6 +147,34 @@ def plot_censoring(
     A curve ends in an open circle at the end of follow-up of the row's neighbours, and may
     continue anywhere in the hatched area. Of more than six rows, the median of all curves is
     drawn, and bands that hold half and 80 % of them. Times are divided by ``scale``.
+
+    Parameters
+    ----------
+    forest : CensoredQuantileForest
+        A fitted forest.
+    X : array-like or frame of shape (n, n_features)
+        Rows.
+    ax : Axes, optional
+        Where to draw.
+    labels : sequence of str, optional
+        Names of up to six rows.
+    scale : float
+        Times are divided by it.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_aft
+    >>> from cqrf.plots import plot_censoring
+    >>> X, y, _, _ = make_aft(200, 3, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> plot_censoring(forest, X[:2]).get_ylabel()
+    'probability of not being censored'
     """
     curves = _predict_curves(forest, X, labels, of_censoring=True)
     ax = make_axes(ax)
@@ -229,7 +265,7 @@ def _draw_curves(
 
     steps, labels, ends = curves.steps, curves.labels, axis.ends_of(curves.steps)
     times = np.linspace(axis.first, axis.last, N_LABEL_TIMES)
-    places, margin = _place_labels(ax, labels, steps(times * axis.scale))
+    places, margin = place_labels(ax, labels, steps(times * axis.scale), MARGIN)
     at_ends = [i for i, place in enumerate(places) if place is None and len(labels) > 1]
     axis = axis.with_margin(margin)
     corners = [
@@ -255,25 +291,6 @@ def _draw_curves(
         axis.edge,
     )
     return axis
-
-
-def _place_labels(
-    ax: Axes, labels: list[str], values: NDArray[np.float64]
-) -> tuple[list[Place | None], float]:
-    """Places beside the curves, and the margin that labels without such a place need.
-
-    A wider margin leaves less space beside the curves, so that more labels may need it.
-    """
-    if len(labels) == 1:
-        return [None], MARGIN
-    margin = 0.0
-    needed = MARGIN
-    while needed > margin:
-        margin = needed
-        places = find_places(ax, labels, values, margin)
-        at_ends = [label for label, place in zip(labels, places, strict=True) if place is None]
-        needed = label_width(ax, at_ends) if at_ends else MARGIN
-    return places, margin
 
 
 def _count_columns(texts: Sequence[str], character: float) -> int:

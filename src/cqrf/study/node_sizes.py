@@ -233,7 +233,7 @@ def check_boston(results: Results) -> list[Claim]:
             "loss",
             lowest=True,
             reason="rsf is better here. Its trees are not honest, which alone reduces the loss by "
-            "about 8 % on this table (docs/defaults.md). Of the paper's honest methods "
+            "about 8 % on this table (docs/background/defaults.md). Of the paper's honest methods "
             "crf-quantile is the best.",
         ),
     ]

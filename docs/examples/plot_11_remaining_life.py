@@ -1,0 +1,25 @@
+"""
+How long does someone live who has survived so far?
+===================================================
+
+The expected number of days within the next five years, for patients who have already survived
+for some time. The early years are the dangerous ones for the sickest of the three.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from cqrf import CensoredQuantileForest
+from cqrf.datasets import load_pbc
+
+pbc = load_pbc(as_frame=True)
+forest = CensoredQuantileForest(random_state=0, n_jobs=-1).fit(pbc.X, pbc.y)
+survived = np.arange(0, 2100, 100)
+
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+for row, color in ((1, "#0072B2"), (3, "#D55E00"), (0, "#009E73")):
+    patient = pbc.X.iloc[[row] * len(survived)]
+    remaining = forest.predict_mean(patient, horizon=1825, given=survived, beyond="restrict")
+    ax.plot(survived / 365.25, remaining / 365.25, color=color, label=f"patient {row + 1}")
+ax.set(xlabel="years survived", ylabel="expected years of the next five", ylim=(0, 5.2))
+ax.legend(frameon=False)
