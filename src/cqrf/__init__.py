@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cqrf._input.columns import TextColumnWarning
-    from cqrf._input.target import NegativeTimeWarning, TimedeltaWarning, censored
+    from cqrf._input.intervals import interval
+    from cqrf._input.target import NegativeTimeWarning, censored
+    from cqrf._input.times import TimedeltaWarning
     from cqrf._model.file_checks import ModelFileError
     from cqrf._survival.incidence import IncidenceCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
@@ -25,12 +27,13 @@ _MODULE_OF = {
     "IncidenceCurves": "_survival.incidence",
     "ModelFileError": "_model.file_checks",
     "NegativeTimeWarning": "_input.target",
-    "TimedeltaWarning": "_input.target",
+    "TimedeltaWarning": "_input.times",
     "StepCurve": "_survival.step_curves",
     "StepCurves": "_survival.step_curves",
     "TextColumnWarning": "_input.columns",
     "UnidentifiedQuantileWarning": "_survival.quantiles",
     "censored": "_input.target",
+    "interval": "_input.intervals",
     "solve_quantiles": "_survival.quantiles",
     "tune": "tuning",
 }
@@ -62,6 +65,7 @@ __all__ = [
     "TimedeltaWarning",
     "UnidentifiedQuantileWarning",
     "censored",
+    "interval",
     "solve_quantiles",
     "tune",
 ]

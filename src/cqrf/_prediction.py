@@ -268,10 +268,11 @@ class PredictionMethods:
         them all the same). Under left censoring: the smallest level. With a cause: its incidence at
         the last time at which it is known.
         """
+        queries = self._queries(X, given)
         reader: readers.ArrayReader = readers.MaxLevel(self._solver())
         if cause is not None:
             reader = FromIncidence(lambda curves: curves.last(cause))
-        levels = self._read(self._queries(X, given), reader)
+        levels = self._read(queries, reader)
         return self._output(levels, X, "max_quantile")
 
     def weights(self, X: Any) -> sparse.csr_array:

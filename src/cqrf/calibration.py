@@ -33,6 +33,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 from sklearn.utils import check_consistent_length
 
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, read_target
@@ -178,6 +179,7 @@ def calibrate_curves(
     n_bins: int = 10,
 ) -> Calibration:
     """Calibration of one predicted survival curve per row; rows of weight 0 are left out."""
+    refuse_intervals(target.lower, "calibration is")
     transformed = transform(curves, target, censoring)
     is_kept = weight > 0
     if transformed.entry is not None:

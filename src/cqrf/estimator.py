@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._incidence_methods import IncidenceMethods
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target
+from cqrf._interval_methods import IntervalMethods
 from cqrf._model.file import load_estimator, save_estimator
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.memory import MemoryEstimate, estimate_memory
@@ -25,7 +25,7 @@ from cqrf._model.skill import compute_oob_skill, compute_skill
 from cqrf._runtime.arguments import read_count
 
 
-class CensoredQuantileForest(IncidenceMethods, RegressorMixin, BaseEstimator):
+class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
     """Forest that predicts quantiles of censored times.
 
     Parameters
@@ -210,7 +210,8 @@ class CensoredQuantileForest(IncidenceMethods, RegressorMixin, BaseEstimator):
         matrix, columns = read_features(named, X)
         target = read_target(y).drop_single_cause()
         seed = draw_seed(self.random_state)
-        settings = read_settings(self, matrix.shape[1], seed, target.causes)
+        has_intervals = target.lower is not None
+        settings = read_settings(self, matrix.shape[1], seed, target.causes, has_intervals)
         table = TrainingTable(matrix, columns, target, sample_weight, groups)
         model = fit_model(table, settings, self.n_jobs, bool(self.verbose))
         self.__dict__.pop("notes_", None)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.target import read_target
 from cqrf._model.predict import MaxLevel, Quantiles, read_weights
 from cqrf._model.queries import training_queries
@@ -133,7 +134,9 @@ def tune(
     True
     """
     start, rng = read_start(forest), check_random_state(random_state)
-    candidates = draw_candidates(space, start, len(read_target(y).time), n_trials, rng)
+    target = read_target(y)
+    refuse_intervals(target.lower, "tune is")
+    candidates = draw_candidates(space, start, len(target.time), n_trials, rng)
     data = TrainingData(X, y, sample_weight, groups)
     levels = None if quantiles is None else read_levels(quantiles)[0]
     search = Search(start, candidates, data, levels, choose_seed(start, rng))

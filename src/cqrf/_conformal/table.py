@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.utils import _safe_indexing, check_consistent_length
 
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import read_sample_weight, relative_weight
 from cqrf._input.target import Target, censored, read_target
 from cqrf._input.units import list_by_appearance, read_groups
@@ -78,6 +79,7 @@ def read_table(
 ) -> ConformalTable:
     """Check what ``fit`` is given, and leave out rows of weight 0."""
     target = read_target(y)
+    refuse_intervals(target.lower, "ConformalForest is")
     check_consistent_length(X, target.time)
     n = len(target.time)
     known = None if censoring_time is None else read_censoring_time(censoring_time, target)

@@ -18,6 +18,7 @@ from cqrf._effects.treatment import (
     warn_of_overlap,
 )
 from cqrf._forest.spec import Limits
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import relative_weight
 from cqrf._input.target import warn_of_negative_times
 from cqrf._model.fit import TrainingTable
@@ -96,6 +97,7 @@ def fit_effect_model(
             "Take any event, as in censored(time, cause != 0), or one cause with the others "
             "censored, as in censored(time, cause == 1)."
         )
+    refuse_intervals(target.lower, "effects of treatment are")
     if target.entry is not None:
         raise ValueError(
             "y has entry times: effects of treatment on rows that enter late are not available."

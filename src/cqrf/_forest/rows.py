@@ -36,6 +36,8 @@ class Rows(NamedTuple):
         One bit for each stratum that a row belongs to: a child keeps rows of all of them.
     cause : (n,) uint8, or None
         With several causes: the number of each row's cause, from 1 on; 0 if it is censored.
+    bounds : (n, 2) float64, or None
+        With interval censoring: both ends of each row, in cells (``_survival/interval_scale.py``).
     """
 
     codes: NDArray[np.uint8]
@@ -47,6 +49,7 @@ class Rows(NamedTuple):
     scores: NDArray[np.float64] | None = None
     stratum: NDArray[np.uint8] | None = None
     cause: NDArray[np.uint8] | None = None
+    bounds: NDArray[np.float64] | None = None
 
     def for_kernels(self) -> Rows:
         """The same, with None for ``categorical`` if no feature is a category."""
@@ -66,6 +69,7 @@ def empty_rows(rows: Rows, n_rows: int, padding: int) -> Rows:
         scores=None if rows.scores is None else np.empty((n_rows, rows.scores.shape[1])),
         stratum=None if rows.stratum is None else np.empty(n_rows, np.uint8),
         cause=None if rows.cause is None else np.empty(n_rows, np.uint8),
+        bounds=None if rows.bounds is None else np.empty((n_rows, 2)),
     )
 
 
@@ -84,6 +88,7 @@ def take_rows(rows, chosen, copy):
     take_scores(rows.scores, chosen, copy.scores)
     take_bytes(rows.stratum, chosen, copy.stratum)
     take_bytes(rows.cause, chosen, copy.cause)
+    take_scores(rows.bounds, chosen, copy.bounds)
 
 
 @called
@@ -104,7 +109,7 @@ def take_first_at_risk(first_at_risk, chosen, copy):
 
 @called
 def take_scores(scores, chosen, copy):
-    """Copy the scores of some rows, if rows have scores."""
+    """Copy the scores or the bounds of some rows, if rows have them."""
     if scores is not None:
         for i in range(chosen.shape[0]):
             for k in range(scores.shape[1]):

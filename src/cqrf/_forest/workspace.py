@@ -38,6 +38,7 @@ class LabelWork(NamedTuple):
     absent : (n_rows + 1,) float64, or None without delayed entry
     ends : (width,) int32
     cuts : (4, width) float64
+    curve : (4, n_cells + 1) float64, or None without interval censoring
     """
 
     labels: NDArray[np.float64]
@@ -48,6 +49,7 @@ class LabelWork(NamedTuple):
     absent: NDArray[np.float64] | None
     ends: NDArray[np.int32]
     cuts: NDArray[np.float64]
+    curve: NDArray[np.float64] | None
 
 
 class StrataWork(NamedTuple):
@@ -151,6 +153,7 @@ def make_workspace(
             absent=None if rows.first_at_risk is None else np.empty(n_rows + 1),
             ends=np.empty(width, np.int32),
             cuts=np.empty((4, width)),
+            curve=None if rows.bounds is None else np.empty((4, _count_cells(rows.bounds) + 1)),
         ),
         split=SplitWork(
             features=np.empty(n_features, np.int32),
@@ -163,6 +166,11 @@ def make_workspace(
             start=np.empty(width),
         ),
     )
+
+
+def _count_cells(bounds: NDArray[np.float64]) -> int:
+    """Cells of the time scale: some row ends behind the last of them."""
+    return int(np.ceil(bounds.max(initial=1.0)))
 
 
 def _make_strata() -> StrataWork:

@@ -17,28 +17,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.causes import Cause, Causes, is_binary, match_causes, number_causes, read_causes
-from cqrf._runtime.arguments import is_missing, name_row, read_floats
+from cqrf._input.intervals import read_ends
+from cqrf._input.times import count_others, read_times
+from cqrf._runtime.arguments import name_row, read_floats
 
 Times = TypeVar("Times", NDArray[np.float64], float)
 
 SIDES = ("right", "left")  # on which times are censored
 TARGET_FIELDS = [("event", "?"), ("time", "<f8")]
-SECONDS_PER_DAY = 86_400
 
 
 class NegativeTimeWarning(UserWarning):
     """Some right-censored times are below 0, which no duration is."""
-
-
-class TimedeltaWarning(UserWarning):
-    """Times are timedeltas, which are read in days."""
 
 
 class Target(NamedTuple):
@@ -128,9 +124,10 @@ def censored(
 def read_target(y: Any, first_row: int = 0) -> Target:
     """Read ``y`` in any of its forms.
 
-    A structured array with one boolean and one float field, and perhaps ``entry`` and ``cause``;
-    a frame with the columns time and cause; two columns (time, event), as an array or a frame; or
-    one column of times that are all events.
+    A structured array with one boolean and one float field, and perhaps ``entry`` and ``cause``, or
+    with the fields ``lower`` and ``upper``; a frame with the columns time and cause, or lower and
+    upper; two columns (time, event), as an array or a frame; or one column of times that are all
+    events.
     Errors count rows from ``first_row``, the first row of this part of a larger table.
     """
     if y is None:
@@ -141,6 +138,8 @@ def read_target(y: Any, first_row: int = 0) -> Target:
     names = getattr(y, "columns", None)
     if names is not None and {"time", "cause"} <= set(names):
         return _read_cause_columns(y, first_row)
+    if names is not None and {"lower", "upper"} <= set(names):
+        return between(np.asarray(y["lower"]), np.asarray(y["upper"]), first_row)
     if names is not None and {"time", "event"} <= set(names):
         entry = np.asarray(y["entry"]) if "entry" in set(names) else None
         return pair(np.asarray(y["time"]), np.asarray(y["event"]), entry, first_row)
@@ -186,17 +185,29 @@ def pair(
         )
     if np.iscomplexobj(raw_time):
         raise ValueError("Complex data not supported: time must be real numbers.")
-    checked_time = _read_times("time", raw_time)
+    checked_time = read_times("time", raw_time)
     bad = ~np.isfinite(checked_time)
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"Input y contains NaN or infinity: time is {checked_time[first]} in "
-            f"{name_row(first_row + first)}{_count_others(bad)}. Drop such rows, or censor them at "
+            f"{name_row(first_row + first)}{count_others(bad)}. Drop such rows, or censor them at "
             "the last time of observation."
         )
     checked_entry = None if entry is None else _read_entry(entry, checked_time, first_row)
     return Target(checked_time, _read_event(raw_event, first_row), checked_entry)
+
+
+def between(lower: ArrayLike, upper: ArrayLike, first_row: int = 0) -> Target:
+    """Check the ends of intervals; join them into a target.
+
+    It has no ``lower`` if all rows are exact or right-censored: it is an ordinary one then.
+    """
+    ends = read_ends(lower, upper, first_row)
+    event = np.isfinite(ends.upper)
+    time = np.where(event, ends.upper, ends.lower)
+    is_ordinary = bool((ends.lower == time).all())
+    return Target(time, event, lower=None if is_ordinary else ends.lower)
 
 
 def oriented(time: Times, censoring: str) -> Times:
@@ -219,6 +230,11 @@ def rank_target(target: Target, censoring: str) -> tuple[Target, NDArray[np.int3
         raise ValueError(
             "several causes go with right censoring only: with censoring='left' fit one cause, as "
             "in censored(time, cause == 1)."
+        )
+    if target.lower is not None and censoring == "left":
+        raise ValueError(
+            "y has intervals, which say themselves on which side a row is censored: leave "
+            "censoring='right', and pass lower=-inf for a left-censored row."
         )
     turned = target._replace(time=oriented(target.time, censoring))
     order = time_order(turned.time, turned.event)
@@ -244,7 +260,7 @@ def warn_of_negative_times(target: Target, censoring: str) -> None:
         return
     first = int(np.flatnonzero(below)[0])
     warnings.warn(
-        f"time is {target.time[first]:g} in {name_row(first)}{_count_others(below)}. Does its end "
+        f"time is {target.time[first]:g} in {name_row(first)}{count_others(below)}. Does its end "
         "lie before its start? If these are no durations, such as logarithms of times, ignore "
         "cqrf.NegativeTimeWarning.",
         NegativeTimeWarning,
@@ -254,6 +270,8 @@ def warn_of_negative_times(target: Target, censoring: str) -> None:
 
 def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate the targets of parts of a table; all have entries, or causes, or none has."""
+    if any(target.lower is not None for target in targets):
+        raise ValueError("intervals are not supported in parts: fit the whole table at once.")
     entries = [target.entry for target in targets if target.entry is not None]
     parts = [Causes(each.cause, each.causes) for each in targets if each.cause is not None]
     kinds = match_causes(parts) if parts else None
@@ -266,38 +284,9 @@ def join_targets(targets: Sequence[Target]) -> Target:
     )
 
 
-def _read_times(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
-    """Times as floats: numbers as they are, timedeltas in days."""
-    objects = values.ravel().tolist() if values.dtype.kind == "O" else []
-    first = next((value for value in objects if not is_missing(value)), None)
-    if values.dtype.kind == "M" or isinstance(first, date):
-        raise ValueError(
-            f"{name} holds dates: pass the time since each row's start, as in "
-            "(end - start) / pd.Timedelta(days=1)."
-        )
-    if values.dtype.kind == "m" or isinstance(first, timedelta):
-        if objects:
-            values = np.array([None if is_missing(value) else value for value in objects])
-        warnings.warn(
-            f"{name} holds timedeltas: it is read in days, and predictions are in days. For "
-            "another unit pass numbers, as in time / pd.Timedelta(hours=1); else ignore "
-            "cqrf.TimedeltaWarning.",
-            TimedeltaWarning,
-            stacklevel=4,
-        )
-        ticks = values.astype("timedelta64[us]")
-        days = ticks.astype(np.int64) / (1e6 * SECONDS_PER_DAY)
-        return np.where(np.isnat(ticks), np.nan, days)
-    return read_floats(name, values)
-
-
-def _count_others(rows: NDArray[np.bool_]) -> str:
-    """How many rows besides the first one, for messages."""
-    others = int(rows.sum()) - 1
-    return "" if others == 0 else f" and in {others} other row{'s' if others > 1 else ''}"
-
-
 def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
+    if set(y.dtype.names or ()) == {"lower", "upper"}:
+        return between(y["lower"], y["upper"], first_row)
     names = [name for name in y.dtype.names or () if name not in ("entry", "cause")]
     events = [name for name in names if y.dtype[name].kind == "b"]
     times = [name for name in names if y.dtype[name].kind in "fium"]
@@ -325,7 +314,7 @@ def _read_cause_columns(y: Any, first_row: int) -> Target:
 
 
 def _read_entry(entry: ArrayLike, time: NDArray[np.float64], first_row: int) -> NDArray[np.float64]:
-    entries = _read_times("entry", np.asarray(entry))
+    entries = read_times("entry", np.asarray(entry))
     if entries.shape != time.shape:
         raise ValueError(f"entry has shape {entries.shape} but time has {time.shape}.")
     entries = np.where(np.isnan(entries), -np.inf, entries)
@@ -334,7 +323,7 @@ def _read_entry(entry: ArrayLike, time: NDArray[np.float64], first_row: int) -> 
         first = int(np.flatnonzero(late)[0])
         raise ValueError(
             f"entry must be before time: entry is {entries[first]:g} and time {time[first]:g} in "
-            f"{name_row(first_row + first)}{_count_others(late)}. A row that was never at risk "
+            f"{name_row(first_row + first)}{count_others(late)}. A row that was never at risk "
             "cannot be used."
         )
     return entries

@@ -39,6 +39,7 @@ from cqrf._model.file_checks import (
     narrowest,
     upgrade_header,
 )
+from cqrf._model.file_intervals import check_intervals
 from cqrf._model.file_summary import read_columns
 from cqrf._model.file_working import check_working, read_working, working_arrays
 from cqrf._model.fitted import Model
@@ -194,6 +195,7 @@ def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:
         "importance": forest.importance,
         **working_arrays(model.working, model.edges),
         "cause": [] if rows.cause is None else rows.cause,
+        "lower": [] if model.lower is None else model.lower,
     }
     return {
         name: np.ascontiguousarray(arrays[name], dtype=kind or narrowest(n_features))
@@ -212,6 +214,7 @@ def _check(unpacked: tuple[int, dict[str, Any], memoryview]) -> Contents:
     check_sections(contents)
     check_working(contents)
     check_causes(contents)
+    check_intervals(contents)
     return contents
 
 
@@ -246,6 +249,7 @@ def _build(contents: Contents) -> Saved:
         censoring=header["censoring"],
         working=read_working(contents),
         causes=tuple(header["causes"]),
+        lower=_copy(sections["lower"]) if len(sections["lower"]) else None,
     )
     names = texts[: contents.n_names] if header["named"] else None
     return Saved(model, header["settings"], names, header["notes"])

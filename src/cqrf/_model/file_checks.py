@@ -51,6 +51,7 @@ SECTIONS = {
     "hazards": "<f8",
     "linear_predictor": "<f8",
     "cause": "u1",  # empty if there is one kind of event
+    "lower": "<f8",  # empty if no row is an interval
 }
 # Those of a treatment forest.
 TREATMENT_SECTIONS = {
@@ -130,7 +131,7 @@ def invalid(what: str, content: str = FOREST) -> ModelFileError:
 
 
 def upgrade_header(header: dict[str, Any], written_format: int) -> dict[str, Any]:
-    """The header as the newest format has it; older ones know no working model, or no causes."""
+    """The header as the newest format has it; older ones lack some of its parts."""
     settings, sections = header.get("settings"), header.get("sections")
     if not isinstance(settings, dict) or not isinstance(sections, dict):
         raise invalid("settings or sections")
@@ -139,7 +140,7 @@ def upgrade_header(header: dict[str, Any], written_format: int) -> dict[str, Any
         sections = {**sections, **dict.fromkeys(WORKING_SECTIONS, 0)}
         header = {**header, "root_share": None}
     if written_format < FIRST_WITH_CAUSES:
-        sections = {**sections, "cause": 0}
+        sections = {**sections, "cause": 0, "lower": 0}
         header = {**header, "causes": []}
     return {**header, "settings": settings, "sections": sections}
 

@@ -30,8 +30,10 @@ from cqrf._model.residual import count_direct, rank_residuals, residual_growing
 from cqrf._model.settings import Settings
 from cqrf._model.share import MOST_ROWS, can_have_root, choose_root_share
 from cqrf._runtime.progress import show_progress
+from cqrf._survival.interval_scale import impute_times, scale_intervals
 from cqrf._working_model.fit import WorkingRows, fit_working_model, has_enough, sample_rows
 from cqrf._working_model.transform import WorkingModel
+from cqrf.metrics.ipcw import marginal_weights
 
 
 class TrainingTable(NamedTuple):
@@ -70,6 +72,9 @@ def fit_model(
     working = None
     if settings.working_model is not None:
         turned = target._replace(time=oriented(target.time, settings.censoring))
+        if target.lower is not None:
+            marginal = marginal_weights(None if weight is None else weight[order], n)
+            turned = turned._replace(time=impute_times(ranked, marginal)[np.argsort(order)])
         working = fit_working(table, codes, turned, weight, units, settings.seed)
     model = Model(
         columns=columns,
@@ -91,6 +96,7 @@ def fit_model(
         censoring=settings.censoring,
         working=None if working is None else working.take(order),
         causes=target.causes,
+        lower=ranked.lower,
     )
     del codes
     progress = partial(show_progress, total=settings.n_trees) if verbose else None
@@ -142,11 +148,12 @@ def grow_model(
     rows, sampling = model.rows, model.sampling
     numbers = number_trees(settings.n_trees, model.working is not None)
     keys = derive_tree_keys(sampling, model.seed, numbers)
+    known = Target(rows.time, rows.event, model.entry, lower=model.lower)
     if model.working is None:
-        group = TreeGroup(rows, sampling, settings.growing, keys)
+        group = add_cells(TreeGroup(rows, sampling, settings.growing, keys), known)
         ((trees, gains),) = grow_groups([group], n_jobs, progress)
         return replace(model, forest=join_trees(trees, rows.categorical, gains))
-    ranked, order = rank_residuals(Target(rows.time, rows.event, model.entry), model.working)
+    ranked, order = rank_residuals(known, model.working)
     residual_rows = rows._replace(
         codes=np.take(rows.codes, order, axis=1),
         time=ranked.time,
@@ -157,9 +164,10 @@ def grow_model(
     n_direct = count_direct(settings.n_trees)
     growing = residual_growing(settings.growing)
     residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
+    direct_keys, residual_keys = keys.take(slice(0, n_direct)), keys.take(slice(n_direct, None))
     groups = [
-        TreeGroup(rows, sampling, settings.growing, keys.take(slice(0, n_direct))),
-        TreeGroup(residual_rows, residual_sampling, growing, keys.take(slice(n_direct, None))),
+        add_cells(TreeGroup(rows, sampling, settings.growing, direct_keys), known),
+        add_cells(TreeGroup(residual_rows, residual_sampling, growing, residual_keys), ranked),
     ]
     (direct, gains), (residual, _) = grow_groups(groups, n_jobs, progress)
     trees = concatenate_trees([direct, renumber_leaf_rows(residual, order)])
@@ -167,9 +175,22 @@ def grow_model(
     return add_root_share(replace(model, forest=forest), n_jobs)
 
 
+def add_cells(group: TreeGroup, target: Target) -> TreeGroup:
+    """The trees to grow from interval-censored rows, on the cells of their scale; others as is."""
+    rows, growing = group.rows, group.growing
+    if target.lower is None:
+        return group
+    scale = scale_intervals(target, marginal_weights(rows.weight, len(target.time)))
+    criterion = growing.criterion.with_cells(scale.survival, scale.n_finite)
+    return group._replace(
+        rows=rows._replace(bounds=scale.bounds), growing=growing._replace(criterion=criterion)
+    )
+
+
 def add_root_share(model: Model, n_jobs: int | None) -> Model:
     """The model with the share of the root that its rows choose out of bag."""
-    if model.working is None or not can_have_root(model.sampling):
+    is_scored = model.working is not None and model.lower is None
+    if not is_scored or not can_have_root(model.sampling):
         return model
     chosen = rows_to_score(model.training_weight)
     return set_root_share(model, chosen, training_queries(model, chosen, n_jobs), n_jobs)

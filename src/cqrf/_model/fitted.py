@@ -20,7 +20,9 @@ from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import Target, oriented
 from cqrf._model.residual import ResidualTrees, read_residual_trees
-from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf._survival.curves import RankedTarget
+from cqrf._survival.innermost import IntervalEnds, number_ends
+from cqrf._survival.interval_curves import survival_curves
 from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
 from cqrf.metrics.metric import choose_levels
@@ -55,6 +57,9 @@ class Model:
         The working model; with it the trees from ``residual_trees.n_direct`` on are residual.
     causes : tuple
         Names of the causes, whose numbers are ``rows.cause``; empty if there is one kind of event.
+    lower : ndarray or None
+        With interval censoring: left ends by rank; right ends are ``rows.time``, or infinite in
+        rows without event.
     """
 
     columns: Columns
@@ -68,6 +73,7 @@ class Model:
     censoring: str
     working: WorkingModel | None = None
     causes: tuple[Cause, ...] = ()
+    lower: NDArray[np.float64] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes; what is computed from them is not pickled."""
@@ -78,7 +84,8 @@ class Model:
         """Which trees are residual, and their rows on the residual scale."""
         if self.working is None:
             return None
-        return read_residual_trees(self.forest, self.rows, self.entry, self.working)
+        known = Target(self.rows.time, self.rows.event, self.entry, lower=self.lower)
+        return read_residual_trees(self.forest, self.rows, known, self.working)
 
     @property
     def tree_numbers(self) -> NDArray[np.int64]:
@@ -98,11 +105,18 @@ class Model:
         rows = self.rows
         return RankedTarget(rows.time, rows.event, rows.first_at_risk, rows.weight)
 
+    @cached_property
+    def interval_ends(self) -> IntervalEnds | None:
+        """With interval censoring: the ends of the training rows, in one order."""
+        if self.lower is None:
+            return None
+        return number_ends(Target(self.rows.time, self.rows.event, lower=self.lower))
+
     @property
     def training_target(self) -> Target:
         """Times, events and entries in the order of the training table, as the user gave them."""
         rows, time = self.rows, oriented(self.rows.time, self.censoring)
-        target = Target(time, rows.event, self.entry, rows.cause, self.causes)
+        target = Target(time, rows.event, self.entry, rows.cause, self.causes, self.lower)
         return target.take(self.ranks)
 
     @property
@@ -140,10 +154,10 @@ class Model:
         """Levels at which quantiles are scored: (.25, .5, .75), lower where censoring hides them.
 
         See :func:`cqrf.metrics.metric.choose_levels`. The known share of the distribution is
-        1 - S at the end of the follow-up, with S the Kaplan-Meier curve of the training rows.
+        1 - S at the end of the follow-up, with S the curve of all training rows.
         """
         weights = marginal_weights(self.rows.weight, len(self.order))
-        survival = step_curves(weights, self.ranked_target)[0]
+        survival = survival_curves(weights, self.ranked_target, self.interval_ends)[0]
         known_share = 1.0 - float(survival(oriented(self.follow_up, self.censoring), "extend"))
         return choose_levels(known_share, self.censoring)
 

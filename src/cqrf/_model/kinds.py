@@ -14,6 +14,7 @@ from cqrf._model.queries import Queries
 from cqrf._model.residual import ResidualTrees
 from cqrf._runtime.threads import computed_once
 from cqrf._survival.curves import Steps, as_curves, compute_steps
+from cqrf._survival.interval_curves import IntervalSteps, interval_steps
 from cqrf._survival.little_bags import BagVariances, bag_moves
 from cqrf._survival.mixture import Scale, make_scale, map_steps, mix_steps, repeat_steps
 from cqrf._survival.mixture_quantiles import make_mixture, mixture_quantiles
@@ -58,20 +59,45 @@ class TreeKinds:
         last_time = float(self.model.rows.time[-1])
         return make_scale(self.working, last_time, self.linear_predictor)
 
+    @computed_once
+    def interval_steps(self) -> tuple[IntervalSteps, IntervalSteps] | None:
+        """Of direct and of residual trees; None without interval censoring."""
+        direct, residual = self.model.interval_ends, self.residual.interval_ends
+        if direct is None or residual is None:
+            return None
+        return (
+            interval_steps(self.direct_weights, direct),
+            interval_steps(self.residual_weights, residual),
+        )
+
     def mix(self) -> Steps:
-        """Steps of the mixture."""
-        scale, root = self.scale, None
-        direct = compute_steps(self.direct_weights, self.model.ranked_target)
-        on_residuals = compute_steps(self.residual_weights, self.residual.target)
+        """Steps of the mixture; with interval censoring, at the right ends of intervals."""
+        if self.interval_steps is None:
+            direct = compute_steps(self.direct_weights, self.model.ranked_target)
+            on_residuals = compute_steps(self.residual_weights, self.residual.target)
+        else:
+            direct, on_residuals = (each.at_right() for each in self.interval_steps)
+        return self._mix(direct, map_steps(on_residuals, self.scale))
+
+    def mix_left(self) -> Steps:
+        """Steps of the mixture at the left ends of intervals."""
+        assert self.interval_steps is not None
+        direct, on_residuals = (each.at_left() for each in self.interval_steps)
+        mapped = map_steps(on_residuals, self.scale)
+        mapped.times[np.isneginf(on_residuals.times)] = -np.inf  # before the first event time
+        return self._mix(direct, mapped)
+
+    def _mix(self, direct: Steps, residual: Steps) -> Steps:
+        root = None
         if self.working.root_share > 0:
             n_queries = len(self.linear_predictor)
-            root = map_steps(repeat_steps(self.residual.root, n_queries), scale)
-        return mix_steps(direct, map_steps(on_residuals, scale), root, self.shares)
+            root = map_steps(repeat_steps(self.residual.root, n_queries), self.scale)
+        return mix_steps(direct, residual, root, self.shares)
 
     def quantiles(self, levels: NDArray[np.float64]) -> Solution:
         """Quantiles of the mixture."""
         model, residual = self.model, self.residual
-        if residual.target.first_at_risk is not None:
+        if residual.target.first_at_risk is not None or residual.interval_ends is not None:
             return self.read_quantiles(levels)
         mixture = make_mixture(
             (model.ranked_target, residual.target),

@@ -20,20 +20,20 @@ from scipy import sparse
 from cqrf._forest.traversal import Leaves, find_leaves
 from cqrf._forest.weights import Weights, chunk_queries, forest_weights
 from cqrf._input.target import oriented
+from cqrf._model.bag_checks import check_errors
 from cqrf._model.fitted import Model
 from cqrf._model.kinds import TreeKinds, split_kinds
 from cqrf._model.queries import Queries
 from cqrf._runtime.arguments import is_number, read_choice, read_floats, read_times
 from cqrf._runtime.threads import computed_once, thread_map
 from cqrf._survival.curves import Steps, as_curves, compute_steps, step_curves
+from cqrf._survival.interval_curves import REACHED, IntervalSteps, interval_steps
 from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
 from cqrf._survival.quantiles import QuantileSolver, Solution, curve_quantiles
 from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN, StepCurves
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-
-FEWEST_UNITS = 20  # rows or groups; half-samples of fewer say little about the variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,17 @@ class Chunk:
     @computed_once
     def steps(self) -> Steps:
         """Steps of the survival curves of T, on times oriented to the right."""
-        if self.by_kind is None:
-            return compute_steps(self.weights, self.model.ranked_target)
-        return self.by_kind.mix()
+        if self.by_kind is not None:
+            return self.by_kind.mix()
+        if self.interval_steps is not None:
+            return self.interval_steps.at_right()
+        return compute_steps(self.weights, self.model.ranked_target)
+
+    @computed_once
+    def interval_steps(self) -> IntervalSteps | None:
+        """Steps of all trees with both ends; None without interval censoring."""
+        ends = self.model.interval_ends
+        return None if ends is None else interval_steps(self.weights, ends)
 
     @computed_once
     def survival(self) -> StepCurves:
@@ -153,6 +161,9 @@ class Quantiles(Reader[Solution, Solution]):
 
     def read(self, chunk: Chunk) -> Solution:
         """Quantiles of shape (n_queries, n_levels), and the last neighbours."""
+        if chunk.model.lower is not None:
+            self.solver.check_reads_curves("a forest of intervals")
+            return curve_quantiles(chunk.survival, self.levels, tolerance=REACHED)
         if chunk.given is not None:
             return curve_quantiles(chunk.survival, self.levels)
         if chunk.by_kind is not None:
@@ -176,7 +187,8 @@ class MaxLevel(ArrayReader):
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Levels of shape (n_queries,)."""
-        if chunk.given is not None or chunk.by_kind is not None:
+        has_curves = chunk.by_kind is not None or chunk.model.lower is not None
+        if chunk.given is not None or has_curves:
             curves, censoring = chunk.survival, chunk.model.censoring
             return 1.0 - curves.each(np.full(chunk.n_queries, oriented(np.inf, censoring)))
         return self.solver.max_level(chunk.weights, chunk.model.ranked_target)
@@ -196,6 +208,10 @@ class SurvivalCurves(Reader[StepCurves, StepCurves]):
 
 class CensoringCurves(SurvivalCurves):
     """Survival curves P(C > t | x) of the censoring time."""
+
+    def check(self, model: Model) -> None:
+        """Raise if there is no censoring time."""
+        check_censoring_time(model)
 
     def read(self, chunk: Chunk) -> StepCurves:
         """One curve per query."""
@@ -219,6 +235,10 @@ class SurvivalAt(ArrayReader):
 
 class CensoringAt(SurvivalAt):
     """P(C > t | x) at times, the same for all queries."""
+
+    def check(self, model: Model) -> None:
+        """Raise if there is no censoring time."""
+        check_censoring_time(model)
 
     def read(self, chunk: Chunk) -> NDArray[np.float64]:
         """Probabilities of shape (n_queries, n_times)."""
@@ -360,6 +380,12 @@ class WeightRows(Reader[sparse.csr_array, sparse.csr_array]):
         return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
+def check_censoring_time(model: Model) -> None:
+    """Raise for interval-censored rows: they are censored by visits, not at one time."""
+    if model.lower is not None:
+        raise ValueError("a forest of intervals has no censoring time to predict.")
+
+
 def survival_errors(chunk: Chunk, times: NDArray[np.float64]) -> NDArray[np.float64]:
     """Standard errors of the survival curves at times of shape (n_queries, n_times)."""
     model = chunk.model
@@ -372,29 +398,3 @@ def survival_errors(chunk: Chunk, times: NDArray[np.float64]) -> NDArray[np.floa
         chunk.leaves, model.forest.leaf_rows, chunk.weights, model.ranked_target, at, bag_size
     )
     return standard_errors(variances, n_bags)
-
-
-def check_errors(model: Model) -> None:
-    """Raise a ValueError with the reason if this forest has no standard errors."""
-    sampling = model.sampling
-    if sampling.bag_size == 1:
-        raise ValueError(
-            "standard errors need trees in bags: fit with bag_size=2 or more (and some hundred "
-            "bags, n_estimators / bag_size)."
-        )
-    if not sampling.honest:
-        raise ValueError("standard errors need honest trees: fit with honest=True.")
-    if sampling.bootstrap:  # with repeated rows they come out a third too large
-        raise ValueError("standard errors need each row drawn once: fit with bootstrap=False.")
-    if len(model.forest.roots) < 2 * sampling.bag_size:
-        raise ValueError(
-            "standard errors need at least two bags: fit with "
-            f"n_estimators={2 * sampling.bag_size} or more (and some hundred bags)."
-        )
-    if sampling.n_units < FEWEST_UNITS:
-        raise ValueError(
-            f"standard errors need at least {FEWEST_UNITS} rows or groups; found "
-            f"{sampling.n_units}."
-        )
-    if model.rows.first_at_risk is not None:
-        raise ValueError("standard errors are not available for rows that enter late.")

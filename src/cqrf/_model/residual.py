@@ -19,6 +19,8 @@ from cqrf._forest.traversal import Leaves
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target, rank_target
 from cqrf._survival.curves import RankedTarget, Steps, compute_steps
+from cqrf._survival.innermost import IntervalEnds, number_ends
+from cqrf._survival.interval_curves import interval_steps
 from cqrf._survival.mixture import thin_root
 from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
@@ -42,6 +44,8 @@ class ResidualTrees(NamedTuple):
     :meth:`WorkingModel.hazard_places`."""
     root: Steps
     """Survival curve of all residuals together."""
+    interval_ends: IntervalEnds | None = None
+    """With interval censoring: the ends of the training rows on the residual scale."""
 
     def split(self, leaves: Leaves) -> tuple[Leaves, Leaves]:
         """Leaves of queries in direct and in residual trees; the latter index ``leaf_rows``."""
@@ -75,7 +79,7 @@ def rank_residuals(target: Target, working: WorkingModel) -> tuple[Target, NDArr
     """Residuals of a target in time order, ranked, and the time rank of each residual rank.
 
     A row stays at risk for some time: where the baseline hazard is flat, its entry is moved to
-    just before its end.
+    just before its end. So does the left end of an interval.
     """
     linear_predictor = working.linear_predictor
     residual = working.residuals(target.time, linear_predictor)
@@ -84,27 +88,40 @@ def rank_residuals(target: Target, working: WorkingModel) -> tuple[Target, NDArr
         mapped = working.residuals(np.maximum(entry, working.knots[0]), linear_predictor)
         mapped = np.minimum(mapped, np.nextafter(residual, -np.inf))
         entry = np.where(entry < working.knots[0], -np.inf, mapped)
-    return rank_target(Target(residual, target.event, entry), "right")
+    lower = target.lower
+    if lower is not None:
+        mapped = working.residuals(np.maximum(lower, working.knots[0]), linear_predictor)
+        mapped = np.minimum(mapped, np.nextafter(residual, -np.inf))
+        mapped = np.where(lower < working.knots[0], -np.inf, mapped)
+        lower = np.where(lower == target.time, residual, mapped)
+    return rank_target(Target(residual, target.event, entry, lower=lower), "right")
 
 
 def read_residual_trees(
-    forest: Forest, rows: Rows, entry: NDArray[np.float64] | None, working: WorkingModel
+    forest: Forest, rows: Rows, known: Target, working: WorkingModel
 ) -> ResidualTrees:
-    """The residual trees of a forest, with the training rows by rank."""
-    ranked, order = rank_residuals(Target(rows.time, rows.event, entry), working)
+    """The residual trees of a forest, with the training rows by rank and their target."""
+    ranked, order = rank_residuals(known, working)
     residual_rank = np.empty(len(order), np.int32)
     residual_rank[order] = np.arange(len(order), dtype=np.int32)
     weight = None if rows.weight is None else rows.weight[order]
     target = RankedTarget(ranked.time, ranked.event, first_at_risk(ranked), weight)
     n_direct = count_direct(len(forest.roots))
     first = _first_leaf_row(forest, n_direct)
+    ends = None if ranked.lower is None else number_ends(ranked)
+    marginal = marginal_weights(weight, len(order))
+    if ends is None:
+        root = compute_steps(marginal, target)
+    else:
+        root = interval_steps(marginal, ends).at_right()
     return ResidualTrees(
         n_direct=n_direct,
         target=target,
         leaf_rows=residual_rank[forest.leaf_rows[first:]],
         first_leaf_row=first,
         direct_hazard=working.hazard_places(rows.time),
-        root=thin_root(compute_steps(marginal_weights(weight, len(order)), target)),
+        root=thin_root(root),
+        interval_ends=ends,
     )
 
 

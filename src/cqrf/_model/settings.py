@@ -84,7 +84,11 @@ class Settings(NamedTuple):
 
 
 def read_settings(
-    estimator: Any, n_features: int, seed: int, causes: Sequence[Cause] = ()
+    estimator: Any,
+    n_features: int,
+    seed: int,
+    causes: Sequence[Cause] = (),
+    has_intervals: bool = False,
 ) -> Settings:
     """Settings of a fit to a table with so many features, and events of these causes.
 
@@ -94,8 +98,12 @@ def read_settings(
     _check_prediction(estimator)
     solver = read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES))
     n_trees = read_count("n_estimators", estimator.n_estimators, 1)
+    growing = read_growing(estimator, n_features, causes)
+    if has_intervals:
+        check_interval_settings(estimator, solver)
+        growing = growing._replace(criterion=growing.criterion.of_intervals())
     return Settings(
-        growing=read_growing(estimator, n_features, causes),
+        growing=growing,
         solver=solver,
         n_trees=n_trees,
         max_bins=read_bins(estimator.max_bins),
@@ -106,6 +114,22 @@ def read_settings(
         working_model=read_working_model(estimator, solver, causes) if n_trees > 1 else None,
         seed=seed,
     )
+
+
+def check_interval_settings(estimator: Any, solver: QuantileSolver) -> None:
+    """Raise if a setting is not for interval-censored rows."""
+    bad = [
+        (estimator.criterion != DEFAULT_CRITERION, "criterion", DEFAULT_CRITERION),
+        (not solver.reads_curves and solver.rule == "root", "censoring_survival", "beran"),
+        (solver.rule != "root", "solver", "root"),
+        (estimator.bag_size != 1, "bag_size", 1),
+    ]
+    for is_bad, name, only in bad:
+        if is_bad:
+            raise ValueError(
+                f"{name}={getattr(estimator, name)!r} is not available for y with intervals: leave "
+                f"it at {only!r}."
+            )
 
 
 def read_working_model(

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.target import Target
 from cqrf._model.fitted import Model
-from cqrf._survival.quantiles import QuantileSolver
+from cqrf._survival.interval_curves import REACHED, survival_curves
+from cqrf._survival.quantiles import QuantileSolver, curve_quantiles
 from cqrf.metrics.ipcw import marginal_weights
 from cqrf.metrics.quantile import censored_quantile_loss
 
@@ -32,6 +34,9 @@ def compute_skill(
     Test rows are taken to be censored as the training rows are, or as those of ``censored_as``.
     """
     check_consistent_length(predicted, test.time)
+    refuse_intervals(test.lower, "the skill is")
+    if censored_as is None:
+        refuse_intervals(model.lower, "the skill is")
     levels = np.asarray(model.score_levels if levels is None else levels, dtype=np.float64)
     baseline = np.repeat(marginal_quantiles(model, levels), len(test.time), axis=0)
     forest_loss, marginal_loss = (
@@ -68,10 +73,13 @@ def compute_oob_skill(
 
 
 def marginal_quantiles(model: Model, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles of the Kaplan-Meier curve of the training rows, shape (1, n_levels).
+    """Quantiles of the survival curve of all training rows, shape (1, n_levels).
 
     A level that the curve does not reach has the last time.
     """
     weights = marginal_weights(model.rows.weight, len(model.order))
+    if model.interval_ends is not None:
+        curves = survival_curves(weights, model.ranked_target, model.interval_ends)
+        return curve_quantiles(curves, levels, tolerance=REACHED).fill("clip")
     solver = QuantileSolver(censoring=model.censoring)
     return solver.solve(weights, model.ranked_target, levels).fill("clip")

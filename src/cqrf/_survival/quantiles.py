@@ -167,16 +167,20 @@ class Solution(NamedTuple):
 
 
 def curve_quantiles(
-    curves: StepCurves, levels: NDArray[np.float64], censoring: str = "right"
+    curves: StepCurves,
+    levels: NDArray[np.float64],
+    censoring: str = "right",
+    tolerance: float = TOLERANCE,
 ) -> Solution:
     """Quantiles read off survival curves of times that are oriented to the right.
 
-    The last neighbour of a curve that falls to 0 is at its last step.
+    The last neighbour of a curve that falls to 0 is at its last step. A curve has reached a value
+    if it is above it by no more than ``tolerance``.
     """
     taus = levels if censoring == "right" else 1.0 - levels
     values = np.empty((len(curves), len(levels)))
     for k, tau in enumerate(taus):
-        values[:, k] = curves.first_at_most(1.0 - tau + TOLERANCE)
+        values[:, k] = curves.first_at_most(1.0 - tau + tolerance)
     is_known = ~np.isneginf(curves.end)
     values[~is_known] = np.nan
     falls_to_0 = np.isposinf(curves.end)
@@ -213,11 +217,11 @@ class QuantileSolver:
         """Whether the solution is where the survival curve crosses 1 - tau."""
         return self.method == BERAN and self.rule == "root"
 
-    def check_reads_curves(self) -> None:
+    def check_reads_curves(self, forest: str = "a forest with a working model") -> None:
         """Raise unless the solution is where the survival curve crosses 1 - tau."""
         if not self.reads_curves:
             raise ValueError(
-                "a forest with a working model reads quantiles off its survival curves: "
+                f"{forest} reads quantiles off its survival curves: "
                 'censoring_survival must be "beran" and solver "root", or fit with '
                 "working_model=None."
             )

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.target import Target, rank_target
-from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf._survival.curves import RankedTarget, as_curves, step_curves
+from cqrf._survival.innermost import number_ends
+from cqrf._survival.interval_curves import interval_steps
 from cqrf._survival.step_curves import StepCurve, StepCurves
 from cqrf.metrics.ipcw import marginal_weights
 
@@ -27,8 +29,16 @@ def time_range(time: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def marginal_curve(target: Target, censoring: str, *, of_censoring: bool = False) -> StepCurve:
-    """Kaplan-Meier curve of the event time of a table, or of its censoring time."""
+    """Survival curve of the event time of a table, or of its censoring time.
+
+    Interval-censored rows have no censoring time: its curve is then empty.
+    """
     ranked, order = rank_target(target, censoring)
+    if ranked.lower is not None:
+        if of_censoring:
+            return StepCurve(np.empty(0), np.empty(0))
+        steps = interval_steps(marginal_weights(None, len(order)), number_ends(ranked))
+        return as_curves(steps.at_right(), "right")[0]
     return step_curves(
         marginal_weights(None, len(order)),
         RankedTarget.of(ranked),

@@ -11,7 +11,7 @@ from cqrf._model.queries import training_codes
 
 
 def is_training_target(model: Model, target: Target) -> bool:
-    """Whether these are the times, events and entry times of the training rows, in their order."""
+    """Whether these are the times, events, entries and intervals of the training rows, in order."""
     train = model.training_target
     n = len(train.time)
     if len(target.time) != n:
@@ -19,7 +19,15 @@ def is_training_target(model: Model, target: Target) -> bool:
     entry, train_entry = (
         np.full(n, -np.inf) if entry is None else entry for entry in (target.entry, train.entry)
     )
-    pairs = ((target.time, train.time), (target.event, train.event), (entry, train_entry))
+    lower, train_lower = (
+        each.time if each.lower is None else each.lower for each in (target, train)
+    )
+    pairs = (
+        (target.time, train.time),
+        (target.event, train.event),
+        (entry, train_entry),
+        (lower, train_lower),
+    )
     return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
 

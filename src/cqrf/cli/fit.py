@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
 from cqrf._input.columns import MAX_LEVELS, PLURAL
 from cqrf._input.features import read_features
+from cqrf._input.target import read_target
 from cqrf.cli.console import (
     count,
     format_plain,
@@ -127,9 +128,9 @@ def _refuse_many_levels(X: pa.Table, path: str) -> None:
 
 
 def _note_negative_times(table: TrainingTable, rows: Rows) -> None:
-    y = table.y
-    below = np.flatnonzero(y["time"] < 0)
-    if len(below) and not y["event"].all() and "entry" not in (y.dtype.names or ()):
+    target = read_target(table.y)
+    below = np.flatnonzero(target.time < 0)
+    if len(below) and not target.event.all() and target.entry is None:
         times = "1 time is" if len(below) == 1 else f"{len(below)} times are"
         place = rows._replace(numbers=table.numbers).place(int(below[0]))
         where = place if len(below) == 1 else f"the first is {place}"
@@ -169,12 +170,15 @@ def _parse_value(text: str) -> Any:
 
 def print_summary(table: TrainingTable, path: str) -> None:
     """Print rows, events, columns and missing values, as they were read."""
-    y = table.y
-    n, n_events = len(y), int(y["event"].sum())
+    target = read_target(table.y)
+    n, n_events = len(target.time), int(target.event.sum())
+    of_them = ""
+    if target.lower is not None:
+        of_them = f" ({count(int((target.lower < target.time).sum()), 'interval')})"
     print_message(
-        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}, "
-        f"{1 - n_events / n:.0%} censored; times from {format_plain(y['time'].min())} to "
-        f"{format_plain(y['time'].max())}"
+        f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}{of_them}, "
+        f"{1 - n_events / n:.0%} censored; times from {format_plain(target.time.min())} to "
+        f"{format_plain(target.time.max())}"
     )
     if table.has_nameless:
         print_message("Note    a column without a name is left out")
@@ -221,7 +225,7 @@ def save_forest(
             "model": str(task.out),
             "bytes": size,
             "rows": len(table.y),
-            "events": int(table.y["event"].sum()),
+            "events": int(read_target(table.y).event.sum()),
             "columns": table.X.column_names,
             "seconds": results["seconds"],
             "skill_oob": skill,

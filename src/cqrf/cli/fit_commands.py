@@ -39,6 +39,7 @@ from cqrf.cli.options import (
     Ignore,
     Jobs,
     Json,
+    Lower,
     Method,
     Missing,
     ModelOut,
@@ -47,9 +48,11 @@ from cqrf.cli.options import (
     Set,
     Subgroups,
     Time,
+    TimeUnlessInterval,
     Treatment,
     Trees,
     Unit,
+    Upper,
     Weight,
     WorkingModel,
     parse_numbers,
@@ -62,8 +65,10 @@ if TYPE_CHECKING:
 
 def fit(
     data: Data,
-    time: Time,
     out: ModelOut,
+    time: TimeUnlessInterval = None,
+    lower: Lower = None,
+    upper: Upper = None,
     event: Event = None,
     event_value: EventValue = None,
     entry: Entry = None,
@@ -283,13 +288,28 @@ def read_roles(options: Mapping[str, Any]) -> Roles:
     """Roles of columns; a command need not have all of them."""
     from cqrf.cli.roles import Roles
 
-    columns = ("time", "event", "event_value", "entry", "weight", "groups")
-    others = ("censoring_time", "treatment", "propensity")
+    columns = ("event", "event_value", "entry", "weight", "groups")
+    others = ("censoring_time", "treatment", "propensity", "lower")
+    check_ends(options)
     return Roles(
+        time=options.get("upper") or options["time"],
         **{name: options[name] for name in (*columns, *others) if name in options},
         ignore=tuple(options["ignore"] or ()),
         categories=tuple(options["category"] or ()),
     )
+
+
+def check_ends(options: Mapping[str, Any]) -> None:
+    """Raise unless there is a time, or both ends of an interval and nothing that goes with one."""
+    time, lower, upper = (options.get(name) for name in ("time", "lower", "upper"))
+    if (lower is None) != (upper is None):
+        raise ValueError("give both --lower and --upper, or --time.")
+    if time is None and lower is None:
+        raise ValueError("give --time, or --lower and --upper for times known to an interval.")
+    for name in ("time", "event", "event_value", "entry"):
+        if lower is not None and options.get(name) is not None:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} does not go with --lower and --upper: leave it out.")
 
 
 def read_working_model(choice: str | None) -> dict[str, str | None]:

@@ -24,6 +24,26 @@ Time = Annotated[str, typer.Option("--time", help="Column with the observed time
 KeptTime = Annotated[
     str | None, typer.Option("--time", help="Column with the time. Default: as in fit.")
 ]
+TimeUnlessInterval = Annotated[
+    str | None,
+    typer.Option("--time", help="Column with the observed time; or give --lower and --upper."),
+]
+Lower = Annotated[
+    str | None,
+    typer.Option(
+        "--lower",
+        help="Column with the last time before the event: it lies between --lower and --upper. "
+        "Empty, or 0: left-censored.",
+    ),
+]
+Upper = Annotated[
+    str | None,
+    typer.Option(
+        "--upper",
+        help="Column with the first time after the event; empty or inf: right-censored; equal to "
+        "--lower: exact.",
+    ),
+]
 Event = Annotated[
     str | None,
     typer.Option("--event", help="Column of the event status. Default: every row is an event."),

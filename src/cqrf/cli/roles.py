@@ -52,6 +52,8 @@ class Roles(NamedTuple):
     censoring_time: str | None = None
     treatment: str | None = None
     propensity: str | None = None
+    lower: str | None = None
+    """Left ends of intervals, whose right ends are in the column ``time``."""
 
     @classmethod
     def from_notes(cls, notes: dict[str, str], given: GivenRoles) -> Roles:
@@ -69,12 +71,13 @@ class Roles(NamedTuple):
             event=given.event or notes.get("event"),
             event_value=event_value,
             entry=given.entry or notes.get("entry"),
+            lower=notes.get("lower") if given.time in (None, notes.get("time")) else None,
             may_lack_events=given.event_value is None,
         )
 
     def as_notes(self) -> dict[str, str]:
         """Roles that a model file keeps, so that later commands need not repeat them."""
-        kept = ("time", "event", "event_value", "entry", "treatment")
+        kept = ("time", "event", "event_value", "entry", "treatment", "lower")
         return {name: value for name in kept if (value := getattr(self, name))}
 
     @property
@@ -87,6 +90,7 @@ class Roles(NamedTuple):
             self.entry,
             self.may_lack_events,
             self.treatment,
+            self.lower,
         )
 
 
@@ -156,7 +160,7 @@ def read_ids(rows: Rows, name: str) -> list[str | None]:
 def split_table(rows: Rows, roles: Roles) -> TrainingTable:
     """Features, target, weights and groups of a table."""
     named = (roles.time, roles.event, roles.entry, roles.weight, roles.groups)
-    others = (roles.censoring_time, roles.treatment, roles.propensity)
+    others = (roles.censoring_time, roles.treatment, roles.propensity, roles.lower)
     taken = [name for name in (*named, *others) if name]
     for name in (*taken, *roles.ignore, *roles.categories):
         rows.column(name)

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cqrf._input.target import SECONDS_PER_DAY, censored
+from cqrf._input.intervals import interval
+from cqrf._input.target import censored
+from cqrf._input.times import SECONDS_PER_DAY
 from cqrf.cli.console import count
 from cqrf.cli.notation import (
     Notation,
@@ -36,6 +38,8 @@ class TargetRoles(NamedTuple):
     may_lack_events: bool = False
     """Whether a table without any event is allowed: the event's value is from the model file."""
     treatment: str | None = None
+    lower: str | None = None
+    """Left ends of intervals, whose right ends are in the column ``time``."""
 
 
 class Rows(NamedTuple):
@@ -89,6 +93,8 @@ def take_valid(rows: Rows, roles: TargetRoles) -> tuple[Rows, str | None]:
 
 def read_target_columns(rows: Rows, roles: TargetRoles) -> NDArray[np.void]:
     """The target of rows that are valid."""
+    if roles.lower is not None:
+        return interval(*_read_ends(rows, roles.lower, roles.time))
     time = _times(rows, roles.time).to_numpy()
     event = np.ones(len(time), bool) if roles.event is None else _events(rows, roles)
     entry = None
@@ -120,7 +126,27 @@ def refuse_infinite(rows: Rows, X: pa.Table) -> None:
                 raise ValueError(f"{rows.path}: {_describe(problem, rows._replace(drops=None))}")
 
 
+def _read_ends(
+    rows: Rows, lower: str, upper: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both ends of intervals; an empty cell is an end that is not there."""
+    low, high = (_times(rows, name).to_numpy() for name in (lower, upper))
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+
+
+def _find_invalid_intervals(rows: Rows, lower: str, upper: str) -> list[Invalid]:
+    found = _unreadable(rows, lower, may_be_missing=True)
+    found += _unreadable(rows, upper, may_be_missing=True)
+    low, high = _read_ends(rows, lower, upper)
+    both = np.isinf(low) & np.isinf(high)
+    found.append(Invalid((low > high) & ~both, f"column {lower!r} is above {upper!r}"))
+    found.append(Invalid(both, f"columns {lower!r} and {upper!r} have no finite end"))
+    return found
+
+
 def _find_invalid(rows: Rows, roles: TargetRoles) -> list[Invalid]:
+    if roles.lower is not None:
+        return _find_invalid_intervals(rows, roles.lower, roles.time)
     found = _unreadable(rows, roles.time, may_be_missing=False)
     if roles.event is not None:
         found += _unreadable_events(rows, roles)

@@ -17,6 +17,7 @@ from cqrf._forest.binning import encode
 from cqrf._input.causes import Cause
 from cqrf._input.columns import ColumnPart, Columns
 from cqrf._input.features import read_features, survey_part
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import WeightSummary, read_part_of_weights, summarise_weights
 from cqrf._input.target import (
     Target,
@@ -168,6 +169,7 @@ def read_partition(
     _check_names(number, context.names, partition.X)
     try:
         target = read_target(partition.y, first_row)
+        refuse_intervals(target.lower, "a forest on Dask is")
         weight = None if partition.weight is None else read_part_of_weights(partition.weight, n)
         groups = None if partition.groups is None else read_groups(partition.groups, n)
         columns = survey_part(partition.X) if context.names is not None and n else None

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._forest.weights import Weights
+from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, censored, oriented, rank_target, read_target
 from cqrf._runtime.arguments import read_choice
@@ -155,8 +156,10 @@ def read_evaluation_rows(
 
 
 def as_target(y: Any) -> Target:
-    """The target y, read unless it is one already."""
-    return y if isinstance(y, Target) else read_target(y)
+    """The target y, read unless it is one already; not of intervals."""
+    target = y if isinstance(y, Target) else read_target(y)
+    refuse_intervals(target.lower, "this metric is")
+    return target
 
 
 def check_curves(name: str, curves: Any, n: int) -> None:

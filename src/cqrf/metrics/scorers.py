@@ -160,10 +160,14 @@ def score(
     """Score of a fitted forest by a metric, larger is better; the mean over levels if several."""
     forest, X = _unwrap(estimator, X)
     model = forest.model_
-    train_time = oriented(model.rows.time, model.censoring)
     predictions = ForestPredictions(
         y_train=Target(
-            train_time, model.rows.event, model.entry, model.rows.cause, model.causes
+            oriented(model.rows.time, model.censoring),
+            model.rows.event,
+            model.entry,
+            model.rows.cause,
+            model.causes,
+            model.lower,
         ),
         y_test=as_target(y),
         censoring=model.censoring,

@@ -32,6 +32,7 @@ from cqrf.plots.direct_labels import (
     write_at_ends,
     write_beside,
 )
+from cqrf.plots.intervals import shade_undetermined
 from cqrf.plots.style import (
     COLORS,
     HATCHES,
@@ -81,7 +82,8 @@ def plot_survival(
     Up to six rows have a curve each, with their quantiles marked. A curve ends in an open circle
     at the end of follow-up of the row's neighbours, and may continue anywhere in the hatched area.
     Quantiles in that area are not identifiable and not marked. Of more rows, the median of all
-    curves is drawn, and bands that hold half and 80 % of them.
+    curves is drawn, and bands that hold half and 80 % of them. For a forest of intervals, what they
+    leave open is shaded: all curves in the shaded area fit equally well.
 
     Parameters
     ----------
@@ -112,6 +114,7 @@ def plot_survival(
     draw_curves(ax, forest.model_, curves, scale)
     texts = curves.labels
     if texts:
+        shade_undetermined(ax, forest, X, scale)
         _mark_quantiles(ax, forest, X, quantiles, scale)
     ax.set(xlabel=time_label(forest, scale), ylabel=survival_label(forest))
     if at_risk and texts:

@@ -119,7 +119,7 @@ def describe_follow_up(table: TablePredictions) -> str:
     target = table.target
     words = table.words
     observed = f"the median observed time is {words.format_time(float(np.median(target.time)))}"
-    if table.censoring == "left" or target.event.all():
+    if table.censoring == "left" or target.event.all() or target.lower is not None:
         return observed
     curve = marginal_curve(target, "right", of_censoring=True)
     below = np.flatnonzero(curve.values <= 0.5)

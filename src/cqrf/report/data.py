@@ -81,6 +81,13 @@ def describe_rows_and_entry(table: TablePredictions) -> list[str]:
         f"{n - n_events:,} censored ({format_percent(1 - n_events / n)}). If a time is censored, "
         f"the event happened at an unknown time {side} it.",
     ]
+    if target.lower is not None:
+        n_open = int((target.lower < target.time).sum())
+        text.append(
+            f"{format_count(n_open, 'event')} {'is' if n_open == 1 else 'are'} known only to an "
+            "interval: the time shown is its right end, the first at which the event had come. The "
+            "curve is the maximum likelihood estimate; it falls at right ends."
+        )
     if target.entry is not None and np.isfinite(target.entry).any():
         n_late = int(np.isfinite(target.entry).sum())
         text.append(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from cqrf._input.target import oriented
 from cqrf._model.skill import compute_oob_skill, compute_skill, marginal_quantiles
 from cqrf._survival.curves import step_curves
+from cqrf._survival.interval_curves import survival_curves
 from cqrf._survival.step_curves import StepCurves
 from cqrf._views.curves import thin_curve
 from cqrf._views.numbers import format_count, format_number, format_percent
@@ -28,11 +29,21 @@ from cqrf.report.predictions import TablePredictions
 
 MAX_BASELINE_STEPS = 1000
 CONFIDENCE = 0.95
+NO_SCORES = (
+    "Scores need times that are exact or censored on one side. Some of these rows are known only "
+    "to an interval, so there are none."
+)
 ADVICE = "Tune the forest (cqrf tune), or try honest=False."
 
 
 def describe_evaluation(table: TablePredictions) -> dict[str, Any]:
     """Content of the section on evaluation."""
+    if table.target.lower is not None:
+        return {
+            "text": [describe_test_rows(table), NO_SCORES],
+            "scores": [],
+            "out_of_bag": table.out_of_bag,
+        }
     skill, reason = find_skill(table)
     text = [describe_test_rows(table)]
     if skill is not None:
@@ -233,7 +244,10 @@ def repeat_marginal_curve(table: TablePredictions, n: int) -> StepCurves:
     """The Kaplan-Meier curve of the training rows, once for each of n rows."""
     model = table.model
     weights = marginal_weights(model.rows.weight, len(model.order))
-    curve = step_curves(weights, model.ranked_target, censoring=table.censoring)[0]
+    if model.interval_ends is None:
+        curve = step_curves(weights, model.ranked_target, censoring=table.censoring)[0]
+    else:
+        curve = survival_curves(weights, model.ranked_target, model.interval_ends)[0]
     curve = thin_curve(curve, MAX_BASELINE_STEPS)
     return StepCurves(
         np.arange(n + 1) * len(curve.times),

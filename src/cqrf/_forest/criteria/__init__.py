@@ -38,6 +38,7 @@ from cqrf._forest.criteria.cause_logrank import CauseLogrank, label_cause_logran
 from cqrf._forest.criteria.cause_quantile import CauseQuantile, label_cause_quantile
 from cqrf._forest.criteria.censored_quantile import CensoredQuantile, label_censored_quantile
 from cqrf._forest.criteria.effect import Effect, label_effect
+from cqrf._forest.criteria.interval_quantile import IntervalQuantile, label_interval_quantile
 from cqrf._forest.criteria.logrank import Logrank, label_logrank
 from cqrf._forest.criteria.quantile import Quantile, label_quantile
 from cqrf._forest.criteria.variance import Variance, label_variance
@@ -65,11 +66,13 @@ CRITERIA = {
     "variance": Criterion(Variance, label_variance),
     "logrank": Criterion(Logrank, label_logrank, of_causes=CauseLogrank),
 }
-# Criteria that are not chosen by name: of other forests, and of rows with several causes.
+# Criteria that are not chosen by name: of other forests, of rows with several causes, of
+# interval-censored rows.
 INTERNAL = {
     "effect": Criterion(Effect, label_effect),
     "cause_quantile": Criterion(CauseQuantile, label_cause_quantile),
     "cause_logrank": Criterion(CauseLogrank, label_cause_logrank),
+    "interval_quantile": Criterion(IntervalQuantile, label_interval_quantile),
 }
 
 

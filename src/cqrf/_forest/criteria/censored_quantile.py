@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.criteria.at_risk import has_entries, remove_not_entered, weigh_rows
+from cqrf._forest.criteria.interval_quantile import IntervalQuantile
 from cqrf._input.risk_sets import TOLERANCE, first_position
 from cqrf._runtime.compiling import called, inlined
 
@@ -43,6 +44,10 @@ class CensoredQuantile(NamedTuple):
     def from_levels(cls, levels: tuple[float, ...]) -> CensoredQuantile:
         """One label for each level."""
         return cls(len(levels), np.array(levels))
+
+    def of_intervals(self) -> IntervalQuantile:
+        """The same levels for interval-censored rows."""
+        return IntervalQuantile.from_levels(tuple(self.levels))
 
     def scaled_to(self, largest_time: float) -> CensoredQuantile:
         """Only the order of times matters."""

@@ -1,0 +1,90 @@
+"""The methods of the estimator that give both ends of what interval censoring leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cqrf._incidence_methods import IncidenceMethods
+from cqrf._model.intervals import LowerCurves, QuantileBounds
+from cqrf._model.output import index_of
+from cqrf._model.predict import SurvivalCurves, read_weights
+from cqrf._runtime.arguments import read_choice
+from cqrf._survival.quantiles import UNIDENTIFIED, read_levels
+from cqrf._survival.step_curves import BEYOND, StepCurves, warn_outlived
+
+
+class IntervalMethods(IncidenceMethods):
+    """Predictions of a fitted estimator, those with both ends of an interval among them."""
+
+    def predict_quantile_bounds(
+        self,
+        X: Any,
+        quantiles: float | Sequence[float] = 0.5,
+        *,
+        given: ArrayLike | None = None,
+        unidentified: str | None = None,
+    ) -> NDArray[np.float64]:
+        """Ends of the interval that each estimated quantile lies in.
+
+        With interval censoring the estimate says how much probability lies between two times, not
+        where: all times in this interval fit the training rows equally well. ``predict`` gives its
+        right end. Both ends are equal for a forest of exact and right-censored times. This is not
+        a confidence interval.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+        quantiles : float or sequence of float
+            Levels in (0, 1).
+        given, unidentified
+            As for ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, n_quantiles, 2) for a sequence of levels
+        """
+        levels, is_scalar = read_levels(quantiles)
+        chosen = self.unidentified if unidentified is None else unidentified
+        read_choice("unidentified", chosen, UNIDENTIFIED)
+        queries = self._queries(X, given)
+        left, right = self._read(queries, QuantileBounds(self._solver(), levels))
+        if given is not None and np.isnan(right.values).any():
+            warn_outlived()
+        upper = right.fill(chosen)
+        # Minus infinity is a left end: T may have come any time before.
+        lower = np.where(np.isposinf(left.values), upper, left.values)
+        bounds = np.stack([lower, upper], axis=-1)
+        return bounds[:, 0] if is_scalar else bounds
+
+    def predict_survival_bounds(
+        self,
+        X: Any,
+        times: ArrayLike | None = None,
+        *,
+        given: ArrayLike | None = None,
+        beyond: str = "nan",
+    ) -> tuple[StepCurves, StepCurves] | NDArray[np.float64]:
+        """Smallest and largest survival P(T > t | x) that fit the training rows equally well.
+
+        With interval censoring a survival curve is not determined between the ends of an interval
+        in which it falls. ``predict_survival`` gives the largest: it falls at the right ends. Both
+        are equal for a forest of exact and right-censored times. This is not a confidence band.
+
+        Returns
+        -------
+        two StepCurves, or an ndarray of shape (n, n_times, 2) if times are given
+        """
+        read_choice("beyond", beyond, BEYOND)
+        queries = self._queries(X, given)
+        readers = [LowerCurves(), SurvivalCurves()]
+        lower, upper = read_weights(self.model_, queries, readers, self.n_jobs)
+        if times is not None:
+            at = np.atleast_1d(np.asarray(times, dtype=np.float64))
+            return np.stack([lower(at, beyond), upper(at, beyond)], axis=-1)
+        for curves in (lower, upper):
+            object.__setattr__(curves, "index", index_of(X))
+        return lower, upper
