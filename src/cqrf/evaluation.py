@@ -10,21 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
 from cqrf._input.target import read_target
 from cqrf._input.units import find_clusters, read_groups
 from cqrf._model.fitted import Model
+from cqrf._model.incidence import Incidence
 from cqrf._model.predict import Quantiles, SurvivalCurves, read_weights
 from cqrf._model.queries import Queries, encode_queries, has_tree, training_queries
 from cqrf._model.settings import read_solver
 from cqrf._model.skill import compute_oob_skill, compute_skill, marginal_quantiles
+from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.step_curves import StepCurves
 from cqrf.calibration import calibrate_curves
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.inspection import check_forest
 from cqrf.metrics.bootstrap import Interval, bootstrap_interval, read_confidence
 from cqrf.metrics.concordance import concordance_index
-from cqrf.metrics.metric import SCORE_QUANTILES, Predictions
+from cqrf.metrics.incidence_calibration import incidence_calibration
+from cqrf.metrics.metric import SCORE_QUANTILES, Predictions, key_of_cause
 from cqrf.metrics.registry import METRICS
 from cqrf.metrics.skill import quantile_skill
 
@@ -40,11 +44,13 @@ SKILL_LABEL = "skill over Kaplan-Meier (1 is perfect, 0 no better)"
 class ComputedPredictions(Predictions):
     """Predictions computed beforehand: quantiles at ``score_levels``, and survival curves.
 
-    ``follow_up``: horizon of the restricted mean.
+    ``incidences``: those of each cause, if the forest tells causes apart; ``follow_up``: horizon of
+    the restricted mean and of the time lost to a cause.
     """
 
     score_quantiles: NDArray[np.float64]
     curves: StepCurves
+    incidences: IncidenceCurves | None
     follow_up: float
 
     def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -60,6 +66,24 @@ class ComputedPredictions(Predictions):
     def mean(self) -> NDArray[np.float64]:
         """Restricted means of shape (n,)."""
         return self.curves.restricted_mean(self.follow_up, self.censoring, "extend")
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Causes that the forest tells apart."""
+        return () if self.incidences is None else self.incidences.causes
+
+    def incidence(
+        self, cause: Cause, times: ArrayLike | None = None
+    ) -> StepCurves | NDArray[np.float64]:
+        """Cumulative incidences of a cause, or their values of shape (n, n_times)."""
+        assert self.incidences is not None
+        curves = self.incidences[cause]
+        return curves if times is None else curves(times, beyond="extend")
+
+    def time_lost(self, cause: Cause) -> NDArray[np.float64]:
+        """Mean times lost to a cause, of shape (n,)."""
+        assert self.incidences is not None
+        return self.incidences.time_lost(cause, self.follow_up, "extend")
 
     def censoring_survival(self) -> StepCurves:
         """Not computed: metrics are evaluated with one Kaplan-Meier estimate of G."""
@@ -104,7 +128,10 @@ def evaluate(
         and ``loss_0.75``, in units of time, or those of the levels ``forest.model_.score_levels``
         where censoring hides these;
         ``calibration_distance`` and ``calibration_p_value``. A value that these rows do not
-        determine is NaN. With ``confidence`` also ``skill_lower``, ``skill_upper``,
+        determine is NaN. With competing risks all of these are about the time to any event, and
+        ``concordance_cause_1``, ``integrated_brier_score_cause_1`` and
+        ``calibration_distance_cause_1`` are about the incidence of cause 1, and so on for each
+        cause; the last one is at the median of the times. With ``confidence`` also ``skill_lower``, ``skill_upper``,
         ``concordance_lower`` and ``concordance_upper``. :func:`list_labels` explains the keys.
 
     Examples
@@ -176,16 +203,18 @@ def add_ends(values: dict[str, float], intervals: dict[str, Interval]) -> dict[s
 
 
 def list_labels(
-    levels: Sequence[float] = SCORE_QUANTILES, confidence: float | None = None
+    levels: Sequence[float] = SCORE_QUANTILES,
+    confidence: float | None = None,
+    causes: Sequence[Cause] = (),
 ) -> dict[str, str]:
     """What each key of :func:`evaluate` means, in its order.
 
     ``levels``: those of the quantile losses, ``forest.model_.score_levels``; ``confidence``: as
-    for ``evaluate``.
+    for ``evaluate``; ``causes``: ``forest.causes_``.
     """
     labels = {"rows": "rows evaluated", "skill": SKILL_LABEL}
     for metric in METRICS.values():
-        labels |= metric.labels(levels)
+        labels |= metric.labels(levels, causes)
     if confidence is not None:
         share = f"{100 * confidence:g} % confidence interval"
         for name in WITH_INTERVALS:
@@ -193,10 +222,14 @@ def list_labels(
             ends = {f"{name}_{end}": f"{end} end of its {share}" for end in ("lower", "upper")}
             items = list(labels.items())
             labels = dict([*items[:at], *ends.items(), *items[at:]])
-    return labels | {
+    labels |= {
         "calibration_distance": "distance from calibration",
         "calibration_p_value": "p-value of calibration (small: not calibrated)",
     }
+    for cause in causes:
+        key = key_of_cause("calibration_distance", cause)
+        labels[key] = f"distance from calibration, cause {cause}"
+    return labels
 
 
 class _Evaluated(NamedTuple):
@@ -223,10 +256,28 @@ def _compute_values(rows: _Evaluated) -> dict[str, float]:
         rows.calibration_weight,
         censoring=predictions.censoring,
     )
-    return values | {
+    values |= {
         "calibration_distance": calibration.distance,
         "calibration_p_value": calibration.p_value,
     }
+    for cause in predictions.causes:
+        distance = _calibrate_cause(predictions, rows.calibration_weight, cause)
+        values[key_of_cause("calibration_distance", cause)] = distance
+    return values
+
+
+def _calibrate_cause(
+    predictions: ComputedPredictions, weight: NDArray[np.float64], cause: Cause
+) -> float:
+    """Distance from calibration of the incidence of a cause by the median of the times."""
+    test = predictions.y_test
+    horizon = float(np.median(test.time[weight > 0]))
+    incidence = predictions.incidence(cause)
+    if cause not in test.causes:  # no row has had it
+        test = test._replace(cause=np.zeros(len(test.time), np.uint8), causes=(cause,))
+    return incidence_calibration(
+        test, incidence, horizon, cause=cause, sample_weight=weight
+    ).distance
 
 
 def _predict_rows(
@@ -242,7 +293,8 @@ def _predict_rows(
     model, test = forest.model_, read_target(y)
     labels = None if groups is None else read_groups(groups, len(test.time))
     matrix, _ = read_features(forest, X, model.columns)
-    quantiles, curves = _read_once(forest, encode_queries(model, matrix, forest.n_jobs))
+    queries = encode_queries(model, matrix, forest.n_jobs)
+    quantiles, curves, incidences = _read_once(forest, queries)
     weight = np.ones(len(test.time))
     predictions = ComputedPredictions(
         y_train=test,
@@ -253,6 +305,7 @@ def _predict_rows(
         score_levels=model.score_levels,
         score_quantiles=quantiles,
         curves=curves,
+        incidences=incidences,
         follow_up=model.follow_up,
     )
     skill = compute_skill(model, quantiles, test, censored_as=test)
@@ -263,7 +316,7 @@ def _predict_out_of_bag(forest: CensoredQuantileForest) -> _Evaluated:
     """Out-of-bag predictions for the training rows; rows without one have weight 0."""
     model = forest.model_
     train, weight, queries = model.training_target, model.training_weight, training_queries(model)
-    quantiles, curves = _read_once(forest, queries)
+    quantiles, curves, incidences = _read_once(forest, queries)
     predictions = ComputedPredictions(
         y_train=train,
         y_test=train,
@@ -273,6 +326,7 @@ def _predict_out_of_bag(forest: CensoredQuantileForest) -> _Evaluated:
         score_levels=model.score_levels,
         score_quantiles=np.nan_to_num(quantiles),
         curves=curves,
+        incidences=incidences,
         follow_up=model.follow_up,
     )
     skill = compute_oob_skill(model, quantiles)
@@ -287,9 +341,15 @@ def training_groups(model: Model) -> NDArray[np.int32]:
 
 def _read_once(
     forest: CensoredQuantileForest, queries: Queries
-) -> tuple[NDArray[np.float64], StepCurves]:
-    """Quantiles at ``score_levels``, clipped, and survival curves, from the same weights."""
+) -> tuple[NDArray[np.float64], StepCurves, IncidenceCurves | None]:
+    """Quantiles at ``score_levels``, clipped, and curves, from the same weights.
+
+    The last are the incidences of each cause, if the forest tells causes apart.
+    """
     model = forest.model_
     quantiles = Quantiles(read_solver(forest, model.censoring), np.array(model.score_levels))
-    solution, curves = read_weights(model, queries, [quantiles, SurvivalCurves()], forest.n_jobs)
-    return solution.fill("clip"), curves
+    readers: list[Any] = [quantiles, SurvivalCurves()]
+    if model.causes:
+        readers.append(Incidence())
+    solution, curves, *incidences = read_weights(model, queries, readers, forest.n_jobs)
+    return solution.fill("clip"), curves, incidences[0] if incidences else None

@@ -82,7 +82,7 @@ def test_rows_are_censored_as_said():
         (lambda s: make_competing_risks(10, 2), "n_features at least 3; found 10 and 2"),
         (lambda s: s.incidence([[1.0, 1.0]], [1.0]), r"3 columns; found shape \(1, 2\)"),
         (lambda s: s.incidence(s.X, [np.nan]), "without NaN"),
-        (lambda s: s.incidence(s.X, [1.0], cause=3), "cause=3 is unknown; choose one of 1, 2"),
+        (lambda s: s.incidence(s.X, [1.0], cause=3), "cause=3 is unknown; choose 1 or 2"),
         (lambda s: s.quantile(s.X, 1.0, cause=1), "between 0 and 1"),
     ],
 )

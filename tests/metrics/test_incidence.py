@@ -286,7 +286,7 @@ def test_beyond_the_horizon_the_score_is_nan_with_a_warning():
     [
         (
             lambda y, p: brier_score_incidence(y, y, p, [1.0], cause=9),
-            "cause=9 is unknown; choose one of 1, 2",
+            "cause=9 is no cause of y, which has 1, 2",
         ),
         (
             lambda y, p: brier_score_incidence(y, y, p, [1.0, 2.0], cause=1),

@@ -39,7 +39,7 @@ def evaluate_file(
         return
     shown = Table(box=None, pad_edge=False, show_header=False)
     levels = forest.model_.score_levels
-    labels = list_labels(levels)
+    labels = list_labels(levels, causes=forest.causes_)
     if levels != SCORE_QUANTILES:
         print_message(f"Note    {describe_levels(levels)}")
     for name, label in labels.items():

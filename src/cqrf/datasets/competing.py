@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr, ndtri
 
-from cqrf._input.causes import find_cause
 from cqrf._input.target import censored
 from cqrf.datasets.randomness import Randomness, draw_exponential, open_randomness
 
@@ -130,12 +129,12 @@ def competing_incidence(X: ArrayLike, times: ArrayLike, cause: Any = None) -> Fl
         logarithm = np.log(np.maximum(at, 0.0))
     distance = (logarithm - _locations(matrix)[:, :, np.newaxis]) / LOG_SCALE
     incidence = _shares(matrix)[:, :, np.newaxis] * ndtr(distance)
-    return incidence if cause is None else incidence[:, find_cause(cause, CAUSES)]
+    return incidence if cause is None else incidence[:, _find_cause(cause)]
 
 
 def competing_quantile(X: ArrayLike, tau: ArrayLike, cause: Any) -> Floats:
     """First t at which the true incidence of a cause reaches each level; inf if it never does."""
-    matrix, place = _read_matrix(X), find_cause(cause, CAUSES)
+    matrix, place = _read_matrix(X), _find_cause(cause)
     levels = np.asarray(tau, np.float64)
     if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
         raise ValueError(
@@ -145,6 +144,12 @@ def competing_quantile(X: ArrayLike, tau: ArrayLike, cause: Any) -> Floats:
     z = ndtri(np.minimum(relative, 1.0))  # infinite where the incidence stays below the level
     quantile = np.exp(_locations(matrix)[:, place, np.newaxis] + LOG_SCALE * z)
     return quantile[:, 0] if levels.ndim == 0 else quantile
+
+
+def _find_cause(cause: Any) -> int:
+    if cause not in CAUSES:
+        raise ValueError(f"cause={cause!r} is unknown; choose 1 or 2.")
+    return CAUSES.index(cause)
 
 
 def _shares(X: Floats) -> Floats:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._input.causes import find_cause
 from cqrf._input.target import Target
 
 
@@ -24,7 +23,10 @@ def rows_of_cause(target: Target, cause: Any, train: Target | None = None) -> ND
             f"cause={cause!r}: y does not tell causes apart. Build it with censored(time, cause), "
             "or leave cause out."
         )
-    name = known[find_cause(cause, known)]
+    name = cause.item() if isinstance(cause, np.generic) else cause
+    if isinstance(name, bool) or name not in known:
+        names = ", ".join(repr(each) for each in sorted(set(known)))
+        raise ValueError(f"cause={cause!r} is no cause of y, which has {names}.")
     if target.cause is None or name not in target.causes:
         return np.zeros(len(target.time), dtype=bool)
     return target.cause == target.causes.index(name) + 1

@@ -114,6 +114,8 @@ class Predictions(ABC):
 
         With a cause: minus the mean time lost to it.
         """
+        if cause is not None and quantile is not None:
+            raise ValueError("rows are ranked by a quantile or for a cause: give one of both.")
         if cause is not None:
             return -self.time_lost(cause)
         return self.mean() if quantile is None else self.quantiles([quantile])[:, 0]

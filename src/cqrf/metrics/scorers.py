@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._input.causes import Cause
 from cqrf._input.target import Target, oriented
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.step_curves import StepCurves
@@ -69,7 +70,8 @@ def make_scorer(metric: str, **options: Any) -> Scorer:
         concordances, to rank by this quantile instead of the mean; ``times`` for ``"auc"`` and
         ``"brier"``;
         ``forest_censoring=True`` for all but the concordances, to use the forest's
-        own G(.|x) in the IPCW weights.
+        own G(.|x) in the IPCW weights; with competing risks ``cause`` for ``"brier"`` and the
+        concordances, to score the incidence of one cause instead of all events together.
 
     Returns
     -------
@@ -123,6 +125,24 @@ class ForestPredictions(Predictions):
         """Restricted means of shape (n,)."""
         return np.asarray(self.forest.predict_mean(self.X, beyond="extend"), np.float64)
 
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Causes that the forest tells apart."""
+        causes: tuple[Cause, ...] = self.forest.model_.causes
+        return causes
+
+    def incidence(
+        self, cause: Cause, times: ArrayLike | None = None
+    ) -> StepCurves | NDArray[np.float64]:
+        """Cumulative incidences of a cause, or their values of shape (n, n_times)."""
+        curves: StepCurves = self.forest.predict_incidence(self.X, cause=cause)
+        return curves if times is None else curves(times, beyond="extend")
+
+    def time_lost(self, cause: Cause) -> NDArray[np.float64]:
+        """Mean times lost to a cause, of shape (n,)."""
+        lost = self.forest.predict_mean(self.X, cause=cause, beyond="extend")
+        return np.asarray(lost, np.float64)
+
     def censoring_survival(self) -> StepCurves:
         """G(.|x) of each row."""
         curves: StepCurves = self.forest.predict_censoring(self.X)
@@ -145,7 +165,9 @@ def score(
             oriented(model.rows.time, model.censoring),
             model.rows.event,
             model.entry,
-            lower=model.lower,
+            model.rows.cause,
+            model.causes,
+            model.lower,
         ),
         y_test=as_target(y),
         censoring=model.censoring,
