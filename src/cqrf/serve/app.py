@@ -54,12 +54,15 @@ ASSETS = {
     "/controls.js": ("controls.js", SCRIPT),
     "/words.js": ("words.js", SCRIPT),
     "/curves.js": ("curves.js", SCRIPT),
+    "/incidence.js": ("incidence.js", SCRIPT),
     "/link.js": ("link.js", SCRIPT),
     "/page.js": ("page.js", SCRIPT),
     "/docs.js": ("docs.js", SCRIPT),
 }
 EFFECT_ASSETS = {
-    **{path: asset for path, asset in ASSETS.items() if path != "/curves.js"},
+    **{
+        path: asset for path, asset in ASSETS.items() if path not in ("/curves.js", "/incidence.js")
+    },
     "/": ("effects.html", PAGE),
     "/effects.css": ("effects.css", STYLE),
     "/effects.js": ("effects.js", SCRIPT),
@@ -158,9 +161,18 @@ def _add_predictions(
 
     @app.post("/predict", response_model=schema.PredictResponse, responses=errors, tags=["forest"])
     async def predict(body: schema.PredictRequest, request: Request) -> PlainJson:
-        """Quantiles, intervals, survival probabilities and restricted means of rows."""
+        """Quantiles, intervals, survival probabilities and restricted means of rows.
+
+        If the model tells causes apart, also the incidence of each cause.
+        """
         asked = PredictionRequest(
-            body.quantiles, body.times, body.intervals, body.confidence, body.horizons, body.given
+            body.quantiles,
+            body.times,
+            body.intervals,
+            body.confidence,
+            body.horizons,
+            body.given,
+            n_causes=len(view.model.causes),
         )
         _check_size(len(body.rows), asked, limits)
         check_given(view, asked.given, len(body.rows))

@@ -6,6 +6,7 @@ from typing import Any
 
 import cqrf
 from cqrf._model.settings import plain_settings
+from cqrf._views.causes import count_causes
 from cqrf.serve.columns import ColumnSummary
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.predictions import CONFIDENCE
@@ -23,6 +24,7 @@ def describe_model(view: ModelView, limits: Limits) -> dict[str, Any]:
         "columns": [describe_column(summary) for summary in view.summaries],
         "rows": len(train.time),
         "events": int(train.event.sum()),
+        "causes": count_causes(train),
         "first_time": float(train.time.min()),
         "last_time": float(train.time.max()),
         "trees": len(model.forest.roots),

@@ -31,13 +31,22 @@ from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._views.curves import SHOWN_LEVELS
 from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
+from cqrf.serve.incidence import list_incidences, predict_causes
+from cqrf.serve.known import (
+    AFTER,
+    BEFORE,
+    DECIMALS,
+    TOO_LATE,
+    is_known_nowhere,
+    known_content,
+    round_all,
+)
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.values import Problem, RequestError, RowsRead
 
-AFTER, BEFORE, OPEN, TOO_LATE = "after_bound", "before_bound", "open", "given_too_late"
+OPEN = "open"
 CONFIDENCE = 0.95  # of the band on the page
 MAX_NEIGHBOURS = 12
-DECIMALS = 6  # of probabilities and weights on the page
 
 
 class PredictionRequest(NamedTuple):
@@ -53,12 +62,13 @@ class PredictionRequest(NamedTuple):
     confidence: float | None = None
     horizons: Sequence[float] = ()
     given: float | Sequence[float] | None = None
+    n_causes: int = 0
 
     @property
     def n_values(self) -> int:
         """Predicted values for each row."""
-        n_ends = 2 * len(self.intervals)
-        return len(self.quantiles) + len(self.times) + len(self.horizons) + n_ends
+        n_each = len(self.quantiles) + len(self.times) + len(self.horizons)
+        return n_each * (1 + self.n_causes) + 2 * len(self.intervals)
 
     def work(self, leaf_rows: float) -> float:
         """Work for one row whose leaves hold so many rows, in the unit of ``computing.py``."""
@@ -116,6 +126,9 @@ def predict_rows(
                 ": nothing is known of the time that remains.",
             ]
         predictions.append({**content, "given": given, "notes": notes})
+    if view.model.causes:
+        of_rows = predict_causes(view.model, rows.matrix, request)
+        return [{**row, "causes": of_row} for row, of_row in zip(predictions, of_rows, strict=True)]
     return predictions
 
 
@@ -129,11 +142,6 @@ def check_given(view: ModelView, given: float | Sequence[float] | None, n_rows: 
     if isinstance(given, Sequence) and len(given) != n_rows:
         message = f"given: {len(given)} times for {n_rows} rows; send one number, or one per row."
         raise RequestError(Problem(message, "given"))
-
-
-def is_known_nowhere(known: NDArray[np.float64]) -> bool:
-    """Whether no time is in the range, as after a time that no neighbour has survived."""
-    return bool(known[1] < known[0])
 
 
 def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRequest) -> Estimates:
@@ -269,7 +277,13 @@ def describe_subjects(
                 "neighbours": list_neighbours(view, rows, values),
             }
         )
-    return subjects
+    if not model.causes:
+        return subjects
+    of_subjects = list_incidences(model, queries, times)
+    return [
+        {**subject, "incidence": found}
+        for subject, found in zip(subjects, of_subjects, strict=True)
+    ]
 
 
 def list_neighbours(
@@ -292,20 +306,6 @@ def list_neighbours(
         }
         for k in largest
     ]
-
-
-def known_content(
-    name: str, value: float, time: float, known: NDArray[np.float64]
-) -> dict[str, Any]:
-    """What is known at a time, or the end of the curve and the side on which the time lies."""
-    first, last = known.tolist()
-    if not math.isnan(value):
-        return {name: value, "bound": None, "reason": None}
-    if is_known_nowhere(known):
-        return {name: None, "bound": None, "reason": TOO_LATE}
-    if time > last:
-        return {name: None, "bound": last, "reason": AFTER}
-    return {name: None, "bound": first, "reason": BEFORE}
 
 
 def time_content(value: float, bound: float) -> dict[str, Any]:
@@ -343,11 +343,3 @@ def estimable_content(view: ModelView, max_level: float, bound: float) -> dict[s
         "to_level": 1.0 if from_left else max_level,
         "bound": bound if math.isfinite(bound) else None,
     }
-
-
-def round_all(values: NDArray[np.float64]) -> list[float | None]:
-    """Probabilities with as many decimals as a chart shows; None where they are not known."""
-    rounded: list[float | None] = np.round(values, DECIMALS).tolist()
-    if not np.isnan(values).any():
-        return rounded
-    return [None if value != value else value for value in rounded]

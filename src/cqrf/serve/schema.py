@@ -176,6 +176,45 @@ class Estimable(BaseModel):
     )
 
 
+class IncidenceProbability(BaseModel):
+    """P(T <= time, cause). Beyond the end of the row's curves it is null: nothing is known there."""
+
+    time: float
+    probability: Annotated[float, Field(ge=0, le=1)] | None
+    bound: float | None = Field(
+        description="If probability is null: the time up to which the curves are known."
+    )
+    reason: Reason | None = Field(description="If probability is null: as for survival.")
+
+
+class CauseQuantile(BaseModel):
+    """First time at which the incidence of a cause reaches a level; null if it never does."""
+
+    level: float
+    value: float | None
+
+
+class TimeLost(BaseModel):
+    """Mean time lost to a cause before the horizon; null if the curves end before it."""
+
+    horizon: float
+    value: float | None
+    bound: float | None
+    reason: Reason | None
+
+
+class CausePrediction(BaseModel):
+    """Predictions of one cause for one row."""
+
+    cause: int | str
+    incidence: list[IncidenceProbability] = Field(description="At the times of the request.")
+    quantiles: list[CauseQuantile]
+    time_lost: list[TimeLost] = Field(description="At the horizons of the request.")
+    max_level: float | None = Field(
+        description="Incidence at the last known time: larger levels have no quantile."
+    )
+
+
 class RowPrediction(BaseModel):
     """Predictions for one row."""
 
@@ -185,6 +224,11 @@ class RowPrediction(BaseModel):
     means: list[RestrictedMean]
     given: float | None = Field(description="Time that the row has already survived.")
     estimable: Estimable
+    causes: list[CausePrediction] | None = Field(
+        default=None,
+        description="Only if the model tells causes apart. The incidences of all causes and the "
+        "survival probability add up to 1.",
+    )
     notes: list[str] = Field(
         description="What is to be known about the row: a level that training did not have, a time "
         "already survived after which nothing is known."
@@ -216,6 +260,13 @@ class Neighbour(BaseModel):
     values: dict[str, Value]
 
 
+class IncidenceCurve(BaseModel):
+    """Incidence of a cause at `times`, null where unknown."""
+
+    cause: int | str
+    values: list[float | None]
+
+
 class Subject(BaseModel):
     """Everything that the page shows of a subject; survival is at `times`, null where unknown."""
 
@@ -224,6 +275,9 @@ class Subject(BaseModel):
     survival: list[float | None]
     lower: list[float | None] | None
     upper: list[float | None] | None
+    incidence: list[IncidenceCurve] | None = Field(
+        default=None, description="Of each cause, if the model tells causes apart."
+    )
     n_neighbours: int = Field(description="Training rows with positive weight.")
     effective_sample_size: float = Field(description="One over the sum of squared weights.")
     neighbours: list[Neighbour] | None = Field(
@@ -291,6 +345,13 @@ class Data(BaseModel):
     id: str | None = Field(description="Column whose values are the labels; null: row numbers.")
 
 
+class CauseCount(BaseModel):
+    """A cause, and its events among the training rows."""
+
+    cause: int | str
+    events: int
+
+
 class ModelDescription(BaseModel):
     """The model, and how it was fitted."""
 
@@ -300,6 +361,7 @@ class ModelDescription(BaseModel):
     columns: list[Column]
     rows: int = Field(description="Training rows.")
     events: int
+    causes: list[CauseCount] = Field(description="Empty if there is one kind of event.")
     first_time: float
     last_time: float
     trees: int

@@ -165,6 +165,25 @@ function stepPath(at, curve, low, high) {
   return path + `H${at.x(high).toFixed(1)}`;
 }
 
+/* Areas of several causes on top of each other, and of no event above them. shares[k][i] is the
+   incidence of cause k from times[i] to times[i + 1], and from the last time to end. */
+function drawAreas(at, times, shares, end) {
+  let below = times.map(() => 0);
+  [...shares, null].forEach((values, k) => {
+    const above = values ? below.map((height, i) => height + values[i]) : times.map(() => 1);
+    const edge = (heights) => times.flatMap((time, i) => [[time, heights[i]], [times[i + 1] ?? end, heights[i]]]);
+    const corners = [...edge(above), ...edge(below).reverse()];
+    const d = `M${corners.map(([time, height]) => `${at.x(time).toFixed(1)} ${at.y(height).toFixed(1)}`).join("L")}Z`;
+    shape(at.svg, "path", { class: values ? `fill-cause cause${k % 6}` : "fill-none", d });
+    below = above;
+  });
+}
+
+/* Keys of the areas, in the order in which they lie: no event on top. */
+function listCauses(causes) {
+  return [["no-event", "no event"], ...causes.map((cause, k) => [`cause${k % 6}`, cause]).reverse()];
+}
+
 function curveValue(curve, time) {
   let value = curve.initial;
   for (let i = 0; i < curve.times.length && curve.times[i] <= time; i++) value = curve.values[i];

@@ -89,6 +89,10 @@ function knownPart(subject, times, fromLeft) {
 
 function drawCurves(host, { answer, model }) {
   const { times, subjects } = answer;
+  if (subjects[0].incidence) {
+    drawIncidence(host, answer, model);
+    return;
+  }
   const fromLeft = model.censoring === "left";
   const [low, high] = [times[0], times.at(-1)];
   const both = subjects.length > 1;

@@ -153,8 +153,8 @@
     if (subject.note) subject.note = subject.note.replace(/\. The forest was fitted to it\.$|, changed$/, ", changed");
   }
 
-  function describeOutcome({ time, event }) {
-    const name = model.event_name || "event", at = formatNumber(time) + unitOf(model);
+  function describeOutcome({ time, event, cause }) {
+    const name = cause ?? (model.event_name || "event"), at = formatNumber(time) + unitOf(model);
     if (event) return `${name} at ${at}`;
     return model.censoring === "left" ? `${name} before ${at}` : `no ${name} until ${at}`;
   }
@@ -196,7 +196,7 @@
       bar.style.width = `${(3 * each.weight) / most}rem`;
       weight.append(bar, element("span", {}, formatPercent(each.weight)));
       tr.append(first, weight, element("td", { class: "number" }, formatNumber(each.time)),
-        element("td", {}, each.event ? model.event_name || "event" : model.censoring === "left" ? "before" : "censored"),
+        element("td", {}, each.event ? each.cause ?? (model.event_name || "event") : model.censoring === "left" ? "before" : "censored"),
         ...shown.map((i) => element("td", { class: heads[4 + shown.indexOf(i)][1], dir: "auto" },
           formatCell(each.values[model.columns[i].name], model.columns[i]))));
       return tr;
@@ -284,6 +284,7 @@
 
   try {
     model = await fetchJson("model");
+    if (model.causes?.length) model.event_name ??= "any event";
   } catch {
     showMessage("The server does not answer: is it still running?");
     return;

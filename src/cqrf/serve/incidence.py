@@ -1,0 +1,92 @@
+"""Incidence of each cause for rows, as JSON has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cqrf._model.fitted import Model
+from cqrf._model.incidence import Incidence
+from cqrf._model.predict import KnownTimes, read_one, read_weights
+from cqrf._model.queries import Queries, encode_queries
+from cqrf.serve.known import known_content, round_all
+
+
+class CauseRequest(Protocol):
+    """The part of a request that is about causes."""
+
+    @property
+    def quantiles(self) -> Sequence[float]:
+        """Levels."""
+
+    @property
+    def times(self) -> Sequence[float]:
+        """Times of incidences."""
+
+    @property
+    def horizons(self) -> Sequence[float]:
+        """Horizons of times lost."""
+
+    @property
+    def given(self) -> float | Sequence[float] | None:
+        """Time already survived."""
+
+
+def predict_causes(
+    model: Model, matrix: NDArray[np.float64], request: CauseRequest
+) -> list[list[dict[str, Any]]]:
+    """Incidence, quantiles and time lost of every cause, for each row."""
+    queries = encode_queries(model, matrix, 1, request.given)
+    curves, known = read_weights(model, queries, [Incidence(), KnownTimes()], 1)
+    levels = np.array(request.quantiles, dtype=np.float64)
+    found: list[list[dict[str, Any]]] = [[] for _ in range(len(matrix))]
+    for cause in model.causes:
+        at_times = curves[cause](np.array(request.times, dtype=np.float64))
+        reached, last = curves.quantiles(cause, levels).values, curves.last(cause)
+        # After a time already survived, none is lost before a horizon that is not later.
+        lost = [curves.time_lost(cause, max(0.0, each), "nan") for each in request.horizons]
+        for i, of_row in enumerate(found):
+            of_row.append(
+                {
+                    "cause": cause,
+                    "incidence": [
+                        {"time": time, **known_content("probability", value, time, known[i])}
+                        for time, value in zip(request.times, at_times[i].tolist(), strict=True)
+                    ],
+                    "quantiles": [
+                        {"level": level, "value": finite(value)}
+                        for level, value in zip(request.quantiles, reached[i], strict=True)
+                    ],
+                    "time_lost": [
+                        {"horizon": horizon, **known_content("value", value, horizon, known[i])}
+                        for horizon, value in zip(
+                            request.horizons, [float(each[i]) for each in lost], strict=True
+                        )
+                    ],
+                    "max_level": finite(last[i]),
+                }
+            )
+    return found
+
+
+def list_incidences(
+    model: Model, queries: Queries, times: NDArray[np.float64]
+) -> list[list[dict[str, Any]]]:
+    """Incidence of every cause on a grid of times, for each query."""
+    values = read_one(model, queries, Incidence(), 1)(times)
+    return [
+        [
+            {"cause": cause, "values": round_all(of_cause)}
+            for cause, of_cause in zip(model.causes, of_row, strict=True)
+        ]
+        for of_row in values
+    ]
+
+
+def finite(value: float) -> float | None:
+    """The value, or None if it is infinite or NaN."""
+    return float(value) if math.isfinite(value) else None
