@@ -17,9 +17,9 @@ from scipy import sparse
 from cqrf._forest.weights import Weights
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.sample_weight import read_sample_weight
-from cqrf._input.target import SIDES, Target, oriented, pair, rank_target
+from cqrf._input.target import SIDES, Target, between, oriented, pair, rank_target
 from cqrf._runtime.arguments import is_count, is_number, read_choice, read_fraction
-from cqrf._survival.curves import RankedTarget
+from cqrf._survival.curves import RankedTarget, as_curves
 from cqrf._survival.equation import (
     BERAN,
     KM,
@@ -32,6 +32,8 @@ from cqrf._survival.equation import (
     marginal_censoring_survival,
     root_rule,
 )
+from cqrf._survival.innermost import number_ends
+from cqrf._survival.interval_curves import REACHED, interval_steps
 from cqrf._survival.step_curves import StepCurves
 
 CENSORING_SURVIVALS = {"beran": BERAN, "knn": KNN, "km": KM}
@@ -45,9 +47,9 @@ class UnidentifiedQuantileWarning(UserWarning):
 
 def solve_quantiles(
     weights: Any,
-    time: ArrayLike,
-    event: ArrayLike,
-    quantiles: float | Sequence[float],
+    time: ArrayLike | None = None,
+    event: ArrayLike | None = None,
+    quantiles: float | Sequence[float] = 0.5,
     censoring_survival: str = "beran",
     n_neighbors: int | float | None = None,
     solver: str = "root",
@@ -56,6 +58,8 @@ def solve_quantiles(
     entry: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     unidentified: str = "inf",
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Censored quantiles from any weights: of another forest, of a kernel, of neighbours.
 
@@ -82,6 +86,9 @@ def solve_quantiles(
         How often each training row, and its column of ``weights``, counts.
     unidentified : {"inf", "clip", "nan"}
         Value of a quantile that is not identifiable: infinity, the last neighbour, or NaN.
+    lower, upper : array-like of shape (n_train,), optional
+        Ends of intervals, as for :func:`cqrf.interval`, instead of ``time`` and ``event``. A
+        quantile is then the right end of the interval that it lies in.
 
     Returns
     -------
@@ -100,7 +107,12 @@ def solve_quantiles(
         censoring=censoring,
     )
     levels, is_scalar = read_levels(quantiles)
-    target = pair(time, event, entry)
+    if lower is not None or upper is not None:
+        target = _read_intervals(lower, upper, others=(time, event, entry))
+    elif time is None or event is None:
+        raise ValueError("give time and event, or lower and upper.")
+    else:
+        target = pair(time, event, entry)
     values = _solve(quantile_solver, weights, target, levels, sample_weight).fill(unidentified)
     return values[:, 0] if is_scalar else values
 
@@ -113,6 +125,8 @@ def _solve(
     sample_weight: ArrayLike | None,
 ) -> Solution:
     """Solution for weights of the rows of a target, in the order of both."""
+    if target.lower is not None and not solver.reads_curves:
+        solver.check_reads_curves("a table of intervals")
     if not target.event.any():
         raise ValueError("event is False in every row: nothing can be estimated without events.")
     ranked, order = rank_target(target, solver.censoring)
@@ -120,7 +134,23 @@ def _solve(
     if sample_weight is not None:
         copies = read_sample_weight(sample_weight, len(order))[order]
         rows = sparse.csr_array(rows.multiply(copies))
+    if ranked.lower is not None:
+        curves = as_curves(
+            interval_steps(_scale_rows(rows), number_ends(ranked)).at_right(), "right"
+        )
+        return curve_quantiles(curves, levels, tolerance=REACHED)
     return solver.solve(_scale_rows(rows), RankedTarget.of(ranked, copies), levels)
+
+
+def _read_intervals(lower: Any, upper: Any, others: tuple[Any, ...]) -> Target:
+    """The target of intervals; raises if an end is missing, or if times are given as well."""
+    if lower is None or upper is None:
+        raise ValueError(
+            "give both lower and upper; -inf and inf stand for ends that are not there."
+        )
+    if any(each is not None for each in others):
+        raise ValueError("lower and upper are instead of time, event and entry: leave these out.")
+    return between(lower, upper)
 
 
 class Solution(NamedTuple):
