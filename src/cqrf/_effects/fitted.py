@@ -89,6 +89,17 @@ class EffectModel:
             ends[number] = np.inf if event[-1] else time[-1]
         return ends
 
+    @cached_property
+    def mean_ends(self) -> Floats:
+        """Last horizon up to which the mean of each arm is known, (2,).
+
+        It needs the curve before the horizon. Where all times are whole numbers, a curve that is
+        known at its end is known before the next whole number.
+        """
+        time = self.forests.pooled.rows.time
+        is_whole = bool((time == np.floor(time)).all())
+        return self.ends + 1.0 if is_whole else self.ends
+
     @property
     def follow_up(self) -> float:
         """Last time at which a tenth of the weight of either arm is at risk."""
