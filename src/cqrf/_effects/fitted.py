@@ -12,6 +12,7 @@ from cqrf._effects.forest import level_residuals
 from cqrf._effects.linear import LinearEffects
 from cqrf._effects.nuisances import Forests, Nuisances
 from cqrf._effects.response import Floats, Grid
+from cqrf._effects.smoothing import SmoothingLoss, measure_smoothing
 from cqrf._input.units import find_clusters
 from cqrf._model.fitted import Model
 from cqrf._model.queries import has_tree, training_queries
@@ -76,6 +77,11 @@ class EffectModel:
         nuisances = self.nuisances
         at_levels = level_residuals(nuisances, self.weight)
         return LinearEffects(self.effect, self.unit, nuisances.residual, at_levels)
+
+    @cached_property
+    def smoothing(self) -> SmoothingLoss:
+        """What averaging over neighbours takes from effects."""
+        return measure_smoothing(self.effect, self.nuisances, self.weight)
 
     @cached_property
     def ends(self) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.nuisances import Nuisances
-from cqrf._effects.response import Floats
+from cqrf._effects.response import Floats, Grid
 from cqrf._runtime.arguments import exactly, is_number, read_choice, read_floats
 from cqrf._survival.quantiles import read_levels
 
@@ -47,6 +47,10 @@ class RestrictedMeans(NamedTuple):
     def of_curves(self, nuisances: Nuisances, curves: Floats) -> Floats:
         """The target for survival curves on the grid, shape (n, n_outputs)."""
         return nuisances.grid.means(curves, self.horizon)[:, np.newaxis]
+
+    def coefficients(self, grid: Grid) -> Floats:
+        """Coefficients of the values of a curve on a grid, shape (n_times + 1, n_outputs)."""
+        return grid.widths(self.horizon)[:, np.newaxis]
 
     def shortened(self, missing: Floats) -> RestrictedMeans:
         """The same without half of the time, (2, 1), by which the curve of each arm is too short.
@@ -83,6 +87,11 @@ class SurvivalProbabilities(NamedTuple):
         """The target for survival curves on the grid, shape (n, n_outputs)."""
         values: Floats = curves[:, nuisances.grid.columns(self.times)]
         return values
+
+    def coefficients(self, grid: Grid) -> Floats:
+        """Coefficients of the values of a curve on a grid, shape (n_times + 1, n_outputs)."""
+        is_used = np.arange(len(grid.begins))[:, np.newaxis] == grid.columns(self.times)
+        return is_used.astype(np.float64)
 
     def shortened(self, missing: Floats) -> SurvivalProbabilities:
         """The same with half of the probability where the curve of an arm is too short.
