@@ -13,19 +13,23 @@ averages
     one-sided.
 truths
     The averages with the true nuisances alone, which need no forest.
+nearness
+    Average effects on the rows of grf's own results, and those of grf: by how many standard errors
+    each differs from the average with the true nuisances on the same rows.
 quantiles
     Root mean squared error of the effect on quartiles: read off the curves of the arms, and off two
     forests, one for each arm.
 times
     Seconds of a fit, and of effects on all three targets for 2 000 rows.
 
-Run: python -m benchmarks.effects accuracy|averages|truths|quantiles|times [--seeds 50]
-     [--first 1000] [--kinds type1 ...]
+Run: python -m benchmarks.effects accuracy|averages|truths|nearness|quantiles|times
+     [--seeds 50] [--first 1000] [--kinds type1 ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 import warnings
 from collections.abc import Iterator
@@ -37,6 +41,7 @@ from benchmarks.effect_truths import average_with_truths
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_treatment
+from cqrf.datasets.treatment import DESIGNS as GENERATORS
 from cqrf.datasets.treatment import TreatmentSimulation
 from cqrf.effects import CensoredTreatmentForest
 
@@ -64,6 +69,7 @@ DESIGNS = {
     "null": Design(3.0, 1.5, is_cut=False),
 }
 STORED = Path(__file__).parent / "data" / "grf_effects.npz"
+STORED_AVERAGES = Path(__file__).parent / "data" / "grf_averages.csv"
 
 
 class Trial(NamedTuple):
@@ -213,6 +219,42 @@ def print_truths(kinds: list[str], seeds: range) -> None:
         print(f"{kind:<10}  {describe(scaled)}", flush=True)
 
 
+def read_grf_averages() -> dict[tuple[str, int, str], float]:
+    """Average effects of grf by design, seed and target."""
+    with STORED_AVERAGES.open(encoding="utf-8") as file:
+        return {
+            (row["kind"], int(row["seed"]), row["target"]): float(row["estimate"])
+            for row in csv.DictReader(file)
+        }
+
+
+def print_nearness(kinds: list[str]) -> None:
+    """Distances of averages from those with the true nuisances."""
+    print(
+        "                          ours     grf   true nuisances   ours - true  grf - true (in se)"
+    )
+    of_grf, distances = read_grf_averages(), []
+    for kind in kinds:
+        for seed, trial in enumerate(list_trials(kind, 0), start=1):
+            arm = trial.treatment.astype(np.int64)
+            propensity = GENERATORS[kind].propensity(trial.X)
+            data = TreatmentSimulation(trial.X, trial.y, arm, propensity, kind)
+            forest = CensoredTreatmentForest(random_state=0, n_jobs=-1)
+            forest.fit(trial.X, trial.y, treatment=arm)
+            best = averages_with_truths(kind, data)
+            for average, target in zip(best, targets_of(DESIGNS[kind])):
+                ours, grf = forest.ate(**target), of_grf[kind, seed, target["target"]]
+                both = np.array([ours.estimate, grf])
+                distance = (both - average.estimate) / ours.standard_error
+                distances.append(distance)
+                print(
+                    f"{kind:<10} {seed} {target['target']:<9} {both[0]:7.4f} {both[1]:7.4f}   "
+                    f"{average.estimate:7.4f}          {distance[0]:6.2f}       {distance[1]:6.2f}",
+                    flush=True,
+                )
+    print("root mean square:", np.sqrt(np.mean(np.square(distances), axis=0)).round(2))
+
+
 def print_quantiles(kinds: list[str], n_seeds: int) -> None:
     """Errors of effects on quartiles."""
     levels = [0.25, 0.5, 0.75]
@@ -262,7 +304,9 @@ def print_times(kinds: list[str]) -> None:
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("table", choices=["accuracy", "averages", "truths", "quantiles", "times"])
+    parser.add_argument(
+        "table", choices=["accuracy", "averages", "truths", "nearness", "quantiles", "times"]
+    )
     parser.add_argument("--seeds", type=int, default=0)
     parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--kinds", nargs="+", choices=list(DESIGNS))
@@ -277,6 +321,9 @@ def main() -> None:
     elif arguments.table == "truths":
         seeds = range(arguments.first, arguments.first + (arguments.seeds or 1000))
         print_truths(arguments.kinds or list(DESIGNS), seeds)
+    elif arguments.table == "nearness":
+        near = ["confounded", "spread", "simple1", "type1", "type2"]
+        print_nearness(arguments.kinds or near)
     elif arguments.table == "quantiles":
         kinds = arguments.kinds or ["confounded", "spread", "type1", "type2"]
         print_quantiles(kinds, arguments.seeds or 3)
