@@ -2,7 +2,7 @@
 
 The weights of a query are the mean over trees of equal weights on the rows of its leaf. So the
 weighted mean of a column is the mean over trees of the column's mean in the leaf. The means of all
-leaves are computed once, and a query looks them up; if there are few queries, those of their leaves.
+leaves are computed once, and a query looks them up. For few queries only their leaves are needed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ class LeafAverages(ArrayReader):
 def _write_leaf_means(offsets, leaf_rows, sample_weight, table, wanted, means):
     """Write the mean of each column over the rows of the wanted ones of some leaves.
 
-    wanted : (n_leaves,) uint8; offsets : (n_leaves + 1,) int64 into leaf_rows; sample_weight : float32 by rank, or None
+    offsets : (n_leaves + 1,) int64 into leaf_rows; sample_weight : float32 by rank, or None
+    wanted : (n_leaves,) uint8
     table : (n_train, n_columns) float64; means : (n_leaves, n_columns) float64, 0 before
     """
     for leaf in range(means.shape[0]):

@@ -311,8 +311,8 @@ class AverageMethods:
         )
         responses, parts = residual_responses(model, wanted), []
         for half in halves_with_priorities(model, responses, settings, self.n_jobs):
-            known = has_score[half.rows]
-            rows, ranking = half.rows[known], half.priorities[known]
+            scored = has_score[half.rows]
+            rows, ranking = half.rows[scored], half.priorities[scored]
             parts.append(with_error(judge, scores[rows], ranking, weight[rows], unit[rows], seed))
         estimates, errors = (np.stack(each) for each in zip(*parts, strict=True))
         # Each half ranks the other, so that chance moves both estimates in the same direction.
