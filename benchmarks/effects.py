@@ -7,20 +7,29 @@ accuracy
     beside causal_survival_forest of R's grf 2.6.1 (defaults, 2 000 trees, seeds 1 and 2) on the
     same rows; otherwise on so many fresh data sets.
 averages
-    Share of 95 % intervals that cover the average effect, over many seeds; and how often the rank-
-    weighted average (AUTOC) rejects "no heterogeneity" at the level of 5 %, one-sided.
+    Share of 95 % intervals that cover the average effect, over many seeds, and the mean error in
+    standard errors; the same for averages of scores with the true nuisances on the same rows; and
+    how often the rank-weighted average (AUTOC) rejects "no heterogeneity" at the level of 5 %,
+    one-sided.
+truths
+    The averages with the true nuisances alone, which need no forest.
+nearness
+    Average effects on the rows of grf's own results, and those of grf: by how many standard errors
+    each differs from the average with the true nuisances on the same rows.
 quantiles
     Root mean squared error of the effect on quartiles: read off the curves of the arms, and off two
     forests, one for each arm.
 times
     Seconds of a fit, and of effects on all three targets for 2 000 rows.
 
-Run: python -m benchmarks.effects accuracy|averages|quantiles|times [--seeds 50] [--kinds type1 ...]
+Run: python -m benchmarks.effects accuracy|averages|truths|nearness|quantiles|times
+     [--seeds 50] [--first 1000] [--kinds type1 ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 import warnings
 from collections.abc import Iterator
@@ -28,9 +37,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.effect_truths import average_with_truths
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_treatment
+from cqrf.datasets.treatment import DESIGNS as GENERATORS
 from cqrf.datasets.treatment import TreatmentSimulation
 from cqrf.effects import CensoredTreatmentForest
 
@@ -58,6 +69,7 @@ DESIGNS = {
     "null": Design(3.0, 1.5, is_cut=False),
 }
 STORED = Path(__file__).parent / "data" / "grf_effects.npz"
+STORED_AVERAGES = Path(__file__).parent / "data" / "grf_averages.csv"
 
 
 class Trial(NamedTuple):
@@ -143,29 +155,104 @@ def print_accuracy(kinds: list[str], n_seeds: int) -> None:
     print("mean coverage:", np.mean(all_covers, axis=0).round(3))
 
 
-def print_averages(kinds: list[str], n_seeds: int) -> None:
+def scale_error(average: Any, truth: float) -> float:
+    """Error of an average in standard errors."""
+    return float((average.estimate - truth) / average.standard_error)
+
+
+def true_averages(kind: str) -> list[float]:
+    """Average effects in the population of a design."""
+    population = make_treatment(kind, 100_000, random_state=0)
+    targets = targets_of(DESIGNS[kind])
+    return [float(population.true_effect(population.X, **target).mean()) for target in targets]
+
+
+def averages_with_truths(kind: str, data: TreatmentSimulation) -> list[Any]:
+    """Averages of both targets from the true nuisances."""
+    design = DESIGNS[kind]
+    cut_at = design.horizon if design.is_cut else None
+    return [average_with_truths(data, cut_at, target) for target in targets_of(design)]
+
+
+def describe(scaled: list[list[float]]) -> str:
+    """Coverage of 95 % intervals and mean of scaled errors, for both targets."""
+    cover = (np.abs(scaled) <= 1.96).mean(axis=0)  # NaN does not cover
+    bias = np.nanmean(scaled, axis=0)
+    return f"{cover[0]:5.3f} {bias[0]:5.2f}  {cover[1]:5.3f} {bias[1]:5.2f}"
+
+
+def print_averages(kinds: list[str], seeds: range) -> None:
     """Coverage of average effects, and rejections by the rank-weighted average."""
-    print("            covers: restricted mean  survival   mean error / se   AUTOC rejects")
+    print("            mean: covers, error; survival    with true nuisances          AUTOC rejects")
     for kind in kinds:
-        design, covers, scaled, rejects = DESIGNS[kind], [], [], []
-        population = make_treatment(kind, 100_000, random_state=0)
-        targets = targets_of(design)
-        truths = [population.true_effect(population.X, **target).mean() for target in targets]
-        for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
+        targets, truths = targets_of(DESIGNS[kind]), true_averages(kind)
+        ours: list[list[float]] = []
+        best: list[list[float]] = []
+        rejects, unknown = [], 0
+        for seed in seeds:
             data = simulate(kind, seed)
             forest = CensoredTreatmentForest(n_estimators=500, random_state=seed, n_jobs=-1)
             forest.fit(data.X, data.y, treatment=data.treatment)
             found = [forest.ate(**target) for target in targets]
-            covers.append([a.lower <= truth <= a.upper for a, truth in zip(found, truths)])
-            scaled.append([(a.estimate - t) / a.standard_error for a, t in zip(found, truths)])
+            unknown += sum(np.isnan(average.estimate) for average in found)
+            ours.append([scale_error(a, t) for a, t in zip(found, truths)])
+            best.append(
+                [scale_error(a, t) for a, t in zip(averages_with_truths(kind, data), truths)]
+            )
             rate = forest.rate(**targets[0])
             rejects.append(rate.estimate > 1.645 * rate.standard_error)
-        cover, bias = np.mean(covers, axis=0), np.mean(scaled, axis=0)
         print(
-            f"{kind:<10}      {cover[0]:12.2f} {cover[1]:15.2f}        {bias[0]:5.2f} "
-            f"{bias[1]:5.2f}  {np.mean(rejects):12.2f}",
+            f"{kind:<10}  {describe(ours)}     {describe(best)}     {np.mean(rejects):5.2f}"
+            f"   NaN: {unknown}",
             flush=True,
         )
+
+
+def print_truths(kinds: list[str], seeds: range) -> None:
+    """Coverage of averages with the true nuisances."""
+    print("            mean: covers, error; survival")
+    for kind in kinds:
+        truths, scaled = true_averages(kind), []
+        for seed in seeds:
+            found = averages_with_truths(kind, simulate(kind, seed))
+            scaled.append([scale_error(a, t) for a, t in zip(found, truths)])
+        print(f"{kind:<10}  {describe(scaled)}", flush=True)
+
+
+def read_grf_averages() -> dict[tuple[str, int, str], float]:
+    """Average effects of grf by design, seed and target."""
+    with STORED_AVERAGES.open(encoding="utf-8") as file:
+        return {
+            (row["kind"], int(row["seed"]), row["target"]): float(row["estimate"])
+            for row in csv.DictReader(file)
+        }
+
+
+def print_nearness(kinds: list[str]) -> None:
+    """Distances of averages from those with the true nuisances."""
+    print(
+        "                          ours     grf   true nuisances   ours - true  grf - true (in se)"
+    )
+    of_grf, distances = read_grf_averages(), []
+    for kind in kinds:
+        for seed, trial in enumerate(list_trials(kind, 0), start=1):
+            arm = trial.treatment.astype(np.int64)
+            propensity = GENERATORS[kind].propensity(trial.X)
+            data = TreatmentSimulation(trial.X, trial.y, arm, propensity, kind)
+            forest = CensoredTreatmentForest(random_state=0, n_jobs=-1)
+            forest.fit(trial.X, trial.y, treatment=arm)
+            best = averages_with_truths(kind, data)
+            for average, target in zip(best, targets_of(DESIGNS[kind])):
+                ours, grf = forest.ate(**target), of_grf[kind, seed, target["target"]]
+                both = np.array([ours.estimate, grf])
+                distance = (both - average.estimate) / ours.standard_error
+                distances.append(distance)
+                print(
+                    f"{kind:<10} {seed} {target['target']:<9} {both[0]:7.4f} {both[1]:7.4f}   "
+                    f"{average.estimate:7.4f}          {distance[0]:6.2f}       {distance[1]:6.2f}",
+                    flush=True,
+                )
+    print("root mean square:", np.sqrt(np.mean(np.square(distances), axis=0)).round(2))
 
 
 def print_quantiles(kinds: list[str], n_seeds: int) -> None:
@@ -217,8 +304,11 @@ def print_times(kinds: list[str]) -> None:
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("table", choices=["accuracy", "averages", "quantiles", "times"])
+    parser.add_argument(
+        "table", choices=["accuracy", "averages", "truths", "nearness", "quantiles", "times"]
+    )
     parser.add_argument("--seeds", type=int, default=0)
+    parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--kinds", nargs="+", choices=list(DESIGNS))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -226,7 +316,14 @@ def main() -> None:
     if arguments.table == "accuracy":
         print_accuracy(arguments.kinds or with_effect, arguments.seeds)
     elif arguments.table == "averages":
-        print_averages(arguments.kinds or list(DESIGNS), arguments.seeds or 50)
+        seeds = range(arguments.first, arguments.first + (arguments.seeds or 50))
+        print_averages(arguments.kinds or list(DESIGNS), seeds)
+    elif arguments.table == "truths":
+        seeds = range(arguments.first, arguments.first + (arguments.seeds or 1000))
+        print_truths(arguments.kinds or list(DESIGNS), seeds)
+    elif arguments.table == "nearness":
+        near = ["confounded", "spread", "simple1", "type1", "type2"]
+        print_nearness(arguments.kinds or near)
     elif arguments.table == "quantiles":
         kinds = arguments.kinds or ["confounded", "spread", "type1", "type2"]
         print_quantiles(kinds, arguments.seeds or 3)

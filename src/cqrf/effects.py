@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from cqrf._effects.averages import AverageEffect
 from cqrf._effects.file import SavedEffects, read_treatment_file, write_treatment_file
 from cqrf._effects.fit import fit_effect_model
+from cqrf._effects.follow_up import follow, half_ranges, refuse_beyond
 from cqrf._effects.methods import AverageMethods, Overlap, read_arm
 from cqrf._effects.predict import (
     arm_curves,
@@ -31,7 +32,7 @@ from cqrf._effects.predict import (
 )
 from cqrf._effects.projection import LinearProjection
 from cqrf._effects.ranking import RankAverage, TargetingCurve
-from cqrf._effects.targets import Quantiles, blank_unknown, read_target
+from cqrf._effects.targets import Quantiles, read_target
 from cqrf._effects.treatment import OverlapWarning, read_treatment
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target as read_y
@@ -184,6 +185,7 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         horizon: float | None = None,
         times: ArrayLike | None = None,
         quantiles: float | Sequence[float] | None = None,
+        beyond: str = "nan",
     ) -> NDArray[np.float64]:
         """Effect of treatment at each row of X.
 
@@ -198,6 +200,11 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
             hides both.
         horizon : float, optional
         times, quantiles : float or sequence of float, optional
+        beyond : {"nan", "extend", "restrict"}
+            What becomes of effects that need the curve of an arm after its last time: ``"nan"``,
+            unless what is not known is at most a hundredth of the horizon, or of a probability;
+            ``"restrict"``, for ``"rmst"`` only: the effect up to the last time that both arms
+            reach; ``"extend"`` draws the curves on as flat lines, which is not an estimate.
 
         Returns
         -------
@@ -206,12 +213,14 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
         if isinstance(wanted, Quantiles):
+            refuse_beyond(wanted, beyond)
             curves = arm_curves(model, queries, self.n_jobs)
             values = quantile_effects(model, curves, wanted.levels)
         else:
-            responses = residual_responses(model, wanted)
+            known = follow(model, wanted, beyond)
+            responses = residual_responses(model, known.target)
             estimated = estimate_effects(model, responses, queries, self.n_jobs)
-            values = blank_unknown(model, wanted, model.sign * estimated.effect)
+            values = known.blank(model.sign * estimated.effect)
         return values[:, 0] if wanted.is_single else values
 
     def effect_interval(
@@ -223,15 +232,23 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         times: ArrayLike | None = None,
         quantiles: float | Sequence[float] | None = None,
         confidence: float = 0.95,
+        beyond: str = "nan",
     ) -> NDArray[np.float64]:
         """Confidence interval of :meth:`effect`; shape (n, 2), or (n, n_outputs, 2) for a list."""
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
         width = confidence_width(confidence)
-        values, errors = effects_and_errors(model, wanted, queries, self.n_jobs)
-        if not isinstance(wanted, Quantiles):
-            values = blank_unknown(model, wanted, values)
-        ends = np.stack([values - width * errors, values + width * errors], axis=-1)
+        if isinstance(wanted, Quantiles):
+            refuse_beyond(wanted, beyond)
+            values, errors = effects_and_errors(model, wanted, queries, self.n_jobs)
+            reach = width * errors
+        else:
+            known = follow(model, wanted, beyond)
+            values, errors = effects_and_errors(model, known.target, queries, self.n_jobs)
+            values, reach = known.blank(values), width * errors
+            if known.has_rest:
+                reach = reach + half_ranges(model, known, queries, self.n_jobs)
+        ends = np.stack([values - reach, values + reach], axis=-1)
         return ends[:, 0] if wanted.is_single else ends
 
     def predict_survival(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
-from cqrf._effects.leaf_means import average
+from cqrf._effects.leaf_means import average, find_wanted
 from cqrf._model.predict import WeightRows, read_one
 from cqrf._model.queries import Queries, training_codes, training_queries
 
@@ -21,6 +21,21 @@ def test_averages_are_those_with_the_weights(weighted, out_of_bag):
     table = rng.normal(size=(120, 5))
     by_row = read_one(model, queries, WeightRows()) @ table[model.ranks]
     assert average(model, queries, table, 2) == pytest.approx(by_row, rel=1e-12, abs=1e-14)
+
+
+def test_few_queries_need_the_means_of_their_own_leaves_only():
+    rng = np.random.default_rng(1)
+    X, time = rng.normal(size=(400, 3)), rng.exponential(size=400)
+    forest = CensoredQuantileForest(n_estimators=30, working_model=None, random_state=0)
+    model = forest.fit(X, time).model_
+    table, queries = rng.normal(size=(400, 5)), training_queries(model)
+    together = average(model, queries, table, None)
+    for rows in ([0], [7, 90]):
+        few = queries.take(np.array(rows))
+        wanted = find_wanted(model, few, None)
+        assert 0 < wanted.sum() <= 30 * len(rows) < len(wanted)
+        assert np.array_equal(average(model, few, table, None), together[rows])
+    assert find_wanted(model, queries, None) is None
 
 
 def test_a_row_that_every_tree_has_drawn_has_no_average():

@@ -11,7 +11,14 @@ from cqrf._effects import predict
 from cqrf._effects.forest import level_residuals
 from cqrf._effects.linear import PENALTIES, SHARE
 from cqrf._effects.nuisances import curves_on_grid, estimate_propensity
-from cqrf._effects.predict import INFLATION, arm_curves, densities, known_curves, quantile_columns
+from cqrf._effects.predict import (
+    BIAS_SHARE,
+    QUANTILE_FACTOR,
+    arm_curves,
+    densities,
+    known_curves,
+    quantile_columns,
+)
 from cqrf._effects.response import Grid
 from cqrf._forest.sampling import in_bag_bits
 from cqrf._forest.traversal import find_leaves
@@ -192,6 +199,9 @@ def test_errors_are_those_of_little_bags(case):
     # In units of arm 1, whichever arm that is: errors do not depend on the sign.
     residual = rows.residual * model.sign
     left = response - residual * at_row
+    loss = model.smoothing
+    lost = loss.size(loss.grid.widths(HORIZON)[:, np.newaxis])[0]
+    assert lost > 0
     for q, weights in enumerate(rows.weights(X)):
         mass = weights @ residual**2
         ratio = weights @ (residual * left) / mass
@@ -203,9 +213,7 @@ def test_errors_are_those_of_little_bags(case):
             psi.append(v @ moved / mass)
         variances = BagVariances(*np.array([oracle.bag_variances(psi, 4)]).T)
         of_bags = float(standard_errors(variances, 20)[0])
-        uncorrected = oracle.residual_effect(weights, residual, response)
-        correction = model.sign * forest.effect(X[[q]], horizon=HORIZON)[0] - uncorrected
-        expected = np.hypot(INFLATION * of_bags, correction / SHARE)
+        expected = np.hypot(of_bags, BIAS_SHARE * lost)
         assert half_width[q] == pytest.approx(expected, rel=1e-7)
 
 
@@ -308,5 +316,5 @@ def test_errors_of_quantile_effects_by_the_delta_method(case):
             inside = model.effect.forest.leaf_rows[leaves.starts[q, t] :][: leaves.sizes[q, t]]
             psi.append(weight[inside] @ moves[inside] / weight[inside].sum())
         variances = BagVariances(*np.array([oracle.bag_variances(psi, 4)]).T)
-        expected = INFLATION * float(standard_errors(variances, 20)[0])
+        expected = QUANTILE_FACTOR * float(standard_errors(variances, 20)[0])
         assert (found[q, 1] - found[q, 0]) / 2 == pytest.approx(expected, rel=1e-8)

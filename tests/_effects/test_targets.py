@@ -191,10 +191,8 @@ def run(call, data, forest, **at):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_beyond_the_follow_up_of_an_arm_effects_are_nan_with_one_warning(data, short, call):
-    message = (
-        r"the survival of one arm is known up to 0.8 only, .* NaN for 0.81. Ask for an earlier"
-    )
-    for at in ({"horizon": 0.81}, {"target": "survival", "times": 0.81}):
+    message = r"the survival of one arm is known up to 0.8 only, .* NaN for 1.1. Ask for an earlier"
+    for at in ({"horizon": 1.1}, {"target": "survival", "times": 1.1}):
         with pytest.warns(BeyondFollowUpWarning, match=message) as caught:
             values = run(call, data, short, **at)
         assert np.isnan(values).all()

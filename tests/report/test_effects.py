@@ -253,7 +253,9 @@ def test_hostile_names_stay_text(browser, tmp_path):
 
 
 def test_the_command_writes_it(treatment_forest, forest, trial, tmp_path):
-    treatment_forest.save(tmp_path / "e.cqrf", notes={"source": "trial.csv"})
+    notes = {"source": "trial.csv"}
+    treatment_forest.save(tmp_path / "e.cqrf", notes=notes)
+    treatment_forest.save(tmp_path / "named.cqrf", notes={**notes, "treatment": "therapy"})
     forest.save(tmp_path / "m.cqrf")
     trial[0].head(40).to_csv(tmp_path / "new.csv", index=False)
     out = tmp_path / "page.html"
@@ -262,6 +264,9 @@ def test_the_command_writes_it(treatment_forest, forest, trial, tmp_path):
     page = out.read_text(encoding="utf-8")
     assert "Effects of drug against placebo" in page
     assert "trial.csv" in page
+    again = ["report", str(tmp_path / "named.cqrf"), "-o", str(out), "--force"]
+    assert CliRunner().invoke(app, again).exit_code == 0
+    assert "Effects of therapy: drug against placebo" in out.read_text(encoding="utf-8")
     command = ["report", str(tmp_path / "e.cqrf"), str(tmp_path / "new.csv"), "-o", str(out)]
     run = CliRunner().invoke(app, [*command, "--force", "--title", "Forty"])
     assert run.exit_code == 0, run.output

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._effects.fitted import EffectModel
+from cqrf._effects.follow_up import Known, average_half_range
 from cqrf._effects.predict import (
     arm_scores,
     column_times,
@@ -28,7 +29,7 @@ from cqrf._effects.predict import (
     training_effects,
 )
 from cqrf._effects.response import Floats
-from cqrf._effects.targets import LinearTarget, Quantiles, Target, blank_unknown
+from cqrf._effects.targets import LinearTarget, Quantiles
 from cqrf._survival.little_bags import confidence_width
 
 POPULATIONS = ("all", "treated", "control", "overlap")
@@ -113,7 +114,7 @@ def population_parts(
 
 def average(
     model: EffectModel,
-    target: Target,
+    known: Known,
     population: str,
     rows: NDArray[np.bool_] | None,
     confidence: float,
@@ -121,25 +122,45 @@ def average(
 ) -> AverageEffect:
     """Average effect over the training rows, or some of them (by rank)."""
     chosen = model.has_score if rows is None else rows & model.has_score
-    width = confidence_width(confidence)
-    if isinstance(target, Quantiles):
-        estimate, error = average_quantile_effect(model, target.levels, chosen, n_jobs)
-        n_rows = int(chosen.sum())
-    else:
-        parts = population_parts(model, target, population, n_jobs)
-        estimate, error = ratio_of_sums(parts, model.unit, chosen)
-        n_rows = int((parts.denominator[chosen] > 0).sum())
-        estimate = blank_unknown(model, target, estimate, stacklevel=4)
-        error = np.where(np.isnan(estimate), np.nan, error)
+    parts = population_parts(model, known.target, population, n_jobs)
+    estimate, error = ratio_of_sums(parts, model.unit, chosen)
+    n_rows = int((parts.denominator[chosen] > 0).sum())
+    half = np.zeros(len(estimate))
+    if known.has_rest:
+        half = average_half_range(model, known, parts.denominator * chosen)
+    found = known.blank(estimate), known.blank(error)
+    return with_interval(found, half, known.target.is_single, confidence, n_rows)
+
+
+def average_quantiles(
+    model: EffectModel,
+    target: Quantiles,
+    rows: NDArray[np.bool_] | None,
+    confidence: float,
+    n_jobs: int | None,
+) -> AverageEffect:
+    """Differences of the quantiles of the average curves, over all or some rows (by rank)."""
+    chosen = model.has_score if rows is None else rows & model.has_score
+    found = average_quantile_effect(model, target.levels, chosen, n_jobs)
+    half = np.zeros(len(target.levels))
+    return with_interval(found, half, target.is_single, confidence, int(chosen.sum()))
+
+
+def with_interval(
+    found: tuple[Floats, Floats], half: Floats, is_single: bool, confidence: float, n_rows: int
+) -> AverageEffect:
+    """Estimates with their standard errors, and intervals that are extended by ``half``."""
+    estimate, error = found
+    reach = confidence_width(confidence) * error + half
 
     def shaped(values: Floats) -> float | Floats:
-        return float(values[0]) if target.is_single else values
+        return float(values[0]) if is_single else values
 
     return AverageEffect(
         estimate=shaped(estimate),
         standard_error=shaped(error),
-        lower=shaped(estimate - width * error),
-        upper=shaped(estimate + width * error),
+        lower=shaped(estimate - reach),
+        upper=shaped(estimate + reach),
         confidence=confidence,
         n_rows=n_rows,
     )

@@ -12,6 +12,7 @@ from cqrf._effects.forest import level_residuals
 from cqrf._effects.linear import LinearEffects
 from cqrf._effects.nuisances import Forests, Nuisances
 from cqrf._effects.response import Floats, Grid
+from cqrf._effects.smoothing import SmoothingLoss, measure_smoothing
 from cqrf._input.units import find_clusters
 from cqrf._model.fitted import Model
 from cqrf._model.queries import has_tree, training_queries
@@ -78,6 +79,11 @@ class EffectModel:
         return LinearEffects(self.effect, self.unit, nuisances.residual, at_levels)
 
     @cached_property
+    def smoothing(self) -> SmoothingLoss:
+        """What averaging over neighbours takes from effects."""
+        return measure_smoothing(self.effect, self.nuisances, self.weight)
+
+    @cached_property
     def ends(self) -> Floats:
         """Last time at which the curve of each arm is known, (2,); infinite if it falls to 0."""
         ends = np.empty(2)
@@ -88,6 +94,17 @@ class EffectModel:
             # Events come first at a tied time: the curve falls to 0 if the last row is one.
             ends[number] = np.inf if event[-1] else time[-1]
         return ends
+
+    @cached_property
+    def mean_ends(self) -> Floats:
+        """Last horizon up to which the mean of each arm is known, (2,).
+
+        It needs the curve before the horizon. Where all times are whole numbers, a curve that is
+        known at its end is known before the next whole number.
+        """
+        time = self.forests.pooled.rows.time
+        is_whole = bool((time == np.floor(time)).all())
+        return self.ends + 1.0 if is_whole else self.ends
 
     @property
     def follow_up(self) -> float:

@@ -2,12 +2,13 @@
 
 The weights of a query are the mean over trees of equal weights on the rows of its leaf. So the
 weighted mean of a column is the mean over trees of the column's mean in the leaf. The means of all
-leaves are computed once, and a query looks them up.
+leaves are computed once, and a query looks them up. For few queries only their leaves are needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +32,31 @@ def average(model: Model, queries: Queries, table: Floats, n_jobs: int | None) -
     table : (n_train, n_columns), by rank. Returns (n_queries, n_columns); NaN for a query without
     trees.
     """
-    means = compute_leaf_means(model, table, n_jobs)
+    means = compute_leaf_means(model, table, n_jobs, find_wanted(model, queries, n_jobs))
     return read_one(model, queries, LeafAverages(means), n_jobs)
 
 
-def compute_leaf_means(model: Model, table: Floats, n_jobs: int | None) -> Floats:
-    """Mean of each column of a table over the rows of every leaf, (n_leaves, n_columns)."""
+def find_wanted(model: Model, queries: Queries, n_jobs: int | None) -> NDArray[np.uint8] | None:
+    """1 for each leaf that some query is in, (n_leaves,); None if these may be nearly all."""
+    n_leaves = len(model.forest.leaf_offsets) - 1
+    if len(queries.codes) * len(model.forest.roots) >= n_leaves:
+        return None
+    wanted = np.zeros(n_leaves + 1, np.uint8)  # the last entry is of trees that are left out
+    wanted[read_one(model, queries, LeafNumbers(), n_jobs)] = 1
+    return wanted[:-1]
+
+
+def compute_leaf_means(
+    model: Model, table: Floats, n_jobs: int | None, wanted: NDArray[np.uint8] | None = None
+) -> Floats:
+    """Mean of each column of a table over the rows of every leaf, (n_leaves, n_columns).
+
+    ``wanted`` is 1 for leaves whose means are needed; others are left 0.
+    """
     forest, table = model.forest, np.ascontiguousarray(table, dtype=np.float64)
     n_leaves = len(forest.leaf_offsets) - 1
+    if wanted is None:
+        wanted = np.ones(n_leaves, np.uint8)
     means = np.zeros((n_leaves, table.shape[1]))
     tasks = [
         (
@@ -46,6 +64,7 @@ def compute_leaf_means(model: Model, table: Floats, n_jobs: int | None) -> Float
             forest.leaf_rows,
             model.rows.weight,
             table,
+            wanted[first : first + LEAVES_PER_TASK],
             means[first : first + LEAVES_PER_TASK],
         )
         for first in range(0, n_leaves, LEAVES_PER_TASK)
@@ -59,6 +78,14 @@ def number_leaves(forest: Forest, leaves: Leaves) -> NDArray[np.int64]:
     numbers = np.empty(leaves.sizes.shape, np.int64)
     _number_leaves(forest.leaf_offsets, leaves.starts, leaves.sizes, numbers)
     return numbers
+
+
+class LeafNumbers(ArrayReader):
+    """Numbers of the leaves of each query."""
+
+    def read(self, chunk: Chunk) -> Any:
+        """Numbers of shape (n_queries, n_trees)."""
+        return number_leaves(chunk.model.forest, chunk.leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +102,16 @@ class LeafAverages(ArrayReader):
 
 
 @kernel
-def _write_leaf_means(offsets, leaf_rows, sample_weight, table, means):
-    """Write the mean of each column over the rows of some leaves.
+def _write_leaf_means(offsets, leaf_rows, sample_weight, table, wanted, means):
+    """Write the mean of each column over the rows of the wanted ones of some leaves.
 
     offsets : (n_leaves + 1,) int64 into leaf_rows; sample_weight : float32 by rank, or None
+    wanted : (n_leaves,) uint8
     table : (n_train, n_columns) float64; means : (n_leaves, n_columns) float64, 0 before
     """
     for leaf in range(means.shape[0]):
+        if wanted[leaf] == 0:
+            continue
         of_leaf, mass = means[leaf], 0.0
         for i in range(offsets[leaf], offsets[leaf + 1]):
             row = leaf_rows[i]

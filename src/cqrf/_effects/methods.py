@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._effects.averages import POPULATIONS, AverageEffect, average, effect_scores
+from cqrf._effects.averages import (
+    POPULATIONS,
+    AverageEffect,
+    average,
+    average_quantiles,
+    effect_scores,
+)
 from cqrf._effects.fit import read_effect_settings
 from cqrf._effects.fitted import EffectModel
+from cqrf._effects.follow_up import Known, follow, refuse_beyond
 from cqrf._effects.halves import halves_with_priorities
 from cqrf._effects.predict import insample_effects, residual_responses, training_effects
 from cqrf._effects.projection import LinearProjection, project
@@ -27,7 +34,7 @@ from cqrf._effects.ranking import (
     with_error,
 )
 from cqrf._effects.response import Floats
-from cqrf._effects.targets import LinearTarget, Quantiles, Target, blank_unknown, read_target
+from cqrf._effects.targets import LinearTarget, Quantiles, Target, read_target
 from cqrf._effects.treatment import HIGH, LOW
 from cqrf._runtime.arguments import read_choice, read_floats
 from cqrf._survival.little_bags import confidence_width
@@ -93,24 +100,35 @@ class AverageMethods:
     n_jobs: int | None
 
     def effect_oob(
-        self, target: str = "rmst", *, horizon: float | None = None, times: ArrayLike | None = None
+        self,
+        target: str = "rmst",
+        *,
+        horizon: float | None = None,
+        times: ArrayLike | None = None,
+        beyond: str = "nan",
     ) -> NDArray[np.float64]:
         """Effect at each training row, from the trees that did not draw it; not for quantiles."""
         model = self._model()
-        wanted = read_target(model, target, horizon, times)
-        responses = residual_responses(model, _linear(wanted))
+        wanted = _linear(read_target(model, target, horizon, times))
+        known = follow(model, wanted, beyond)
+        responses = residual_responses(model, known.target)
         values = model.sign * training_effects(model, responses, self.n_jobs)[model.effect.ranks]
-        values = blank_unknown(model, _linear(wanted), values)
+        values = known.blank(values)
         return values[:, 0] if wanted.is_single else values
 
     def scores(
-        self, target: str = "rmst", *, horizon: float | None = None, times: ArrayLike | None = None
+        self,
+        target: str = "rmst",
+        *,
+        horizon: float | None = None,
+        times: ArrayLike | None = None,
+        beyond: str = "nan",
     ) -> NDArray[np.float64]:
         """Doubly robust scores of the training rows, whose mean is the average effect."""
         model = self._model()
-        wanted = read_target(model, target, horizon, times)
-        values = effect_scores(model, _linear(wanted), self.n_jobs)[model.effect.ranks]
-        values = blank_unknown(model, _linear(wanted), values)
+        wanted = _linear(read_target(model, target, horizon, times))
+        known = follow(model, wanted, beyond)
+        values = known.blank(effect_scores(model, known.target, self.n_jobs)[model.effect.ranks])
         return values[:, 0] if wanted.is_single else values
 
     def ate(
@@ -123,12 +141,13 @@ class AverageMethods:
         population: str = "all",
         subset: ArrayLike | None = None,
         confidence: float = 0.95,
+        beyond: str = "nan",
     ) -> AverageEffect:
         """Average effect over the training rows, with its standard error and interval.
 
         Parameters
         ----------
-        target, horizon, times, quantiles
+        target, horizon, times, quantiles, beyond
             As in :meth:`effect`. The effect on a quantile is the difference of the quantiles of
             the average curves of the arms.
         population : {"all", "treated", "control", "overlap"}
@@ -147,7 +166,11 @@ class AverageMethods:
                 f'target="quantile" has population="all" only; found population={population!r}.'
             )
         rows = None if subset is None else _read_subset(subset, model)
-        return average(model, wanted, population, rows, confidence, self.n_jobs)
+        if isinstance(wanted, Quantiles):
+            refuse_beyond(wanted, beyond)
+            return average_quantiles(model, wanted, rows, confidence, self.n_jobs)
+        known = follow(model, wanted, beyond)
+        return average(model, known, population, rows, confidence, self.n_jobs)
 
     def best_linear_projection(
         self,
@@ -157,6 +180,7 @@ class AverageMethods:
         horizon: float | None = None,
         times: float | None = None,
         subset: ArrayLike | None = None,
+        beyond: str = "nan",
     ) -> LinearProjection:
         """Least squares of the effect on covariates, with HC3 standard errors.
 
@@ -165,14 +189,14 @@ class AverageMethods:
         A : array-like or frame of shape (n, p), optional
             Numbers, one row for each training row, without missing values. None: the average
             effect alone.
-        target, horizon, times
+        target, horizon, times, beyond
             As in :meth:`effect`, with one time.
         subset : array-like, optional
             Training rows to use, as in :meth:`ate`.
         """
         model = self._model()
-        wanted = self._single(target, horizon, times)
-        scores = self._single_scores(wanted, stacklevel=4)
+        known = follow(model, self._single(target, horizon, times), beyond)
+        scores = self._scores(known)
         matrix, names = _read_covariates(A, len(scores))
         chosen = model.has_score
         if subset is not None:
@@ -196,6 +220,7 @@ class AverageMethods:
         horizon: float | None = None,
         times: float | None = None,
         confidence: float = 0.95,
+        beyond: str = "nan",
     ) -> RankAverage:
         """Rank-weighted average effect: how well priorities find those who benefit most.
 
@@ -205,7 +230,7 @@ class AverageMethods:
             One number for each training row; the highest are treated first. They must not have
             been learnt from the outcomes of these rows. None: each half of the rows is ranked by
             an effect forest of the other half, and the results of both are averaged.
-        target, horizon, times
+        target, horizon, times, beyond
             As in :meth:`effect`, with one time.
         metric : {"autoc", "qini"}
             AUTOC weights the first rows most; QINI weights by the share treated.
@@ -213,13 +238,12 @@ class AverageMethods:
         """
         read_choice("metric", metric, METRICS)
         width = confidence_width(confidence)
+        known = follow(self._model(), self._single(target, horizon, times), beyond)
 
         def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
             return np.array([rank_average(scores, ranking, weight, metric)])
 
-        estimate, error = (
-            float(each[0]) for each in self._judge(judge, priorities, target, horizon, times)
-        )
+        estimate, error = (float(each[0]) for each in self._judge(judge, priorities, known))
         lower, upper = estimate - width * error, estimate + width * error
         return RankAverage(estimate, error, lower, upper, metric, confidence)
 
@@ -231,6 +255,7 @@ class AverageMethods:
         shares: ArrayLike | None = None,
         horizon: float | None = None,
         times: float | None = None,
+        beyond: str = "nan",
     ) -> TargetingCurve:
         """Targeting operator characteristic: average effect of the first rows less that of all.
 
@@ -239,11 +264,12 @@ class AverageMethods:
         read = np.arange(1, 11) / 10 if shares is None else read_floats("shares", shares)
         if read.ndim != 1 or not ((read > 0) & (read <= 1)).all():
             raise ValueError(f"shares must be numbers above 0 and at most 1; found {shares!r}.")
+        known = follow(self._model(), self._single(target, horizon, times), beyond)
 
         def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
             return toc_at(scores, ranking, weight, read)
 
-        return TargetingCurve(read, *self._judge(judge, priorities, target, horizon, times))
+        return TargetingCurve(read, *self._judge(judge, priorities, known))
 
     def overlap(self) -> Overlap:
         """Propensities of the training rows, and how far the comparison rests on few of them."""
@@ -269,19 +295,15 @@ class AverageMethods:
             raise ValueError(f"times must be one time here; found {times!r}.")
         return wanted
 
-    def _single_scores(self, wanted: LinearTarget, stacklevel: int) -> Floats:
-        """Scores of the training rows, by row, (n,); NaN, with a warning, if not known."""
-        model = self.model_
-        scores = effect_scores(model, wanted, self.n_jobs)[model.effect.ranks]
-        return blank_unknown(model, wanted, scores, stacklevel)[:, 0]
+    def _scores(self, known: Known) -> Floats:
+        """Scores of the training rows for one output, by row, (n,); NaN if it is not known."""
+        scores = effect_scores(self.model_, known.target, self.n_jobs)
+        return known.blank(scores)[self.model_.effect.ranks, 0]
 
-    def _judge(
-        self, judge: Judge, priorities: Any, target: str, horizon: Any, times: Any
-    ) -> tuple[Floats, Floats]:
+    def _judge(self, judge: Judge, priorities: Any, known: Known) -> tuple[Floats, Floats]:
         """An estimate from scores, priorities and weights of rows, and its standard error."""
-        model = self._model()
-        wanted = self._single(target, horizon, times)
-        scores, ranks = self._single_scores(wanted, stacklevel=5), model.effect.ranks
+        model, wanted = self.model_, known.target
+        scores, ranks = self._scores(known), model.effect.ranks
         weight, unit, has_score = model.weight[ranks], model.unit[ranks], model.has_score[ranks]
         seed = model.effect.seed
         if priorities is not None:
@@ -299,8 +321,8 @@ class AverageMethods:
         )
         responses, parts = residual_responses(model, wanted), []
         for half in halves_with_priorities(model, responses, settings, self.n_jobs):
-            known = has_score[half.rows]
-            rows, ranking = half.rows[known], half.priorities[known]
+            scored = has_score[half.rows]
+            rows, ranking = half.rows[scored], half.priorities[scored]
             parts.append(with_error(judge, scores[rows], ranking, weight[rows], unit[rows], seed))
         estimates, errors = (np.stack(each) for each in zip(*parts, strict=True))
         # Each half ranks the other, so that chance moves both estimates in the same direction.

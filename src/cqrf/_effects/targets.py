@@ -6,17 +6,15 @@ responses. ``"quantile"`` is read off the curves of both arms.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.nuisances import Nuisances
-from cqrf._effects.response import Floats
+from cqrf._effects.response import Floats, Grid
 from cqrf._runtime.arguments import exactly, is_number, read_choice, read_floats
 from cqrf._survival.quantiles import read_levels
-from cqrf._survival.step_curves import BeyondFollowUpWarning
 
 TARGETS = ("rmst", "survival", "quantile")
 ARGUMENTS = {"rmst": "horizon", "survival": "times", "quantile": "quantiles"}
@@ -27,6 +25,7 @@ class RestrictedMeans(NamedTuple):
 
     horizon: float
     is_single: bool = True
+    of_arm: tuple[float, float] | None = None  # up to which time Y* of each arm is integrated
 
     @property
     def last_times(self) -> Floats:
@@ -40,11 +39,26 @@ class RestrictedMeans(NamedTuple):
 
     def responses(self, nuisances: Nuisances) -> Floats:
         """Y* of the training rows, shape (n, n_outputs)."""
-        return nuisances.response.means(self.horizon)[:, np.newaxis]
+        if self.of_arm is None:
+            return nuisances.response.means(self.horizon)[:, np.newaxis]
+        zero, one = (nuisances.response.means(horizon) for horizon in self.of_arm)
+        return np.where(nuisances.arm, one, zero)[:, np.newaxis]
 
     def of_curves(self, nuisances: Nuisances, curves: Floats) -> Floats:
         """The target for survival curves on the grid, shape (n, n_outputs)."""
         return nuisances.grid.means(curves, self.horizon)[:, np.newaxis]
+
+    def coefficients(self, grid: Grid) -> Floats:
+        """Coefficients of the values of a curve on a grid, shape (n_times + 1, n_outputs)."""
+        return grid.widths(self.horizon)[:, np.newaxis]
+
+    def shortened(self, missing: Floats) -> RestrictedMeans:
+        """The same without half of the time, (2, 1), by which the curve of each arm is too short.
+
+        Y* of an arm stays as it is after the end of its curve.
+        """
+        zero, one = (self.horizon - missing[:, 0] / 2).tolist()
+        return self._replace(of_arm=(zero, one)) if missing.any() else self
 
 
 class SurvivalProbabilities(NamedTuple):
@@ -52,6 +66,7 @@ class SurvivalProbabilities(NamedTuple):
 
     times: Floats
     is_single: bool
+    factor: Floats | None = None  # what Y* of each arm is multiplied by, (2, n_times)
 
     @property
     def last_times(self) -> Floats:
@@ -65,12 +80,25 @@ class SurvivalProbabilities(NamedTuple):
 
     def responses(self, nuisances: Nuisances) -> Floats:
         """Y* of the training rows, shape (n, n_outputs)."""
-        return nuisances.response.at(self.times)
+        values = nuisances.response.at(self.times)
+        return values if self.factor is None else values * self.factor[nuisances.arm.astype(int)]
 
     def of_curves(self, nuisances: Nuisances, curves: Floats) -> Floats:
         """The target for survival curves on the grid, shape (n, n_outputs)."""
         values: Floats = curves[:, nuisances.grid.columns(self.times)]
         return values
+
+    def coefficients(self, grid: Grid) -> Floats:
+        """Coefficients of the values of a curve on a grid, shape (n_times + 1, n_outputs)."""
+        is_used = np.arange(len(grid.begins))[:, np.newaxis] == grid.columns(self.times)
+        return is_used.astype(np.float64)
+
+    def shortened(self, missing: Floats) -> SurvivalProbabilities:
+        """The same with half of the probability where the curve of an arm is too short.
+
+        missing : (2, n_times), by how much
+        """
+        return self._replace(factor=np.where(missing > 0, 0.5, 1.0)) if missing.any() else self
 
 
 class Quantiles(NamedTuple):
@@ -118,25 +146,3 @@ def read_target(
     if horizon <= model.grid.start:
         raise ValueError(f"horizon={horizon!r} must be after {exactly(model.grid.start)}.")
     return RestrictedMeans(float(horizon))
-
-
-def blank_unknown(
-    model: EffectModel, target: LinearTarget, values: Floats, stacklevel: int = 3
-) -> Floats:
-    """NaN, with a warning, for outputs that need times at which an arm is not known.
-
-    ``stacklevel`` leads to the user's line: 3 if a method that users call calls this function.
-    """
-    end = model.ends.min()
-    unknown = target.last_times > end
-    if not unknown.any():
-        return values
-    warnings.warn(
-        f"the survival of {'both arms' if len(set(model.ends)) == 1 else 'one arm'} is known up "
-        f"to {exactly(float(end))} only, the last time of its training rows: the effect is NaN "
-        f"for {', '.join(exactly(float(each)) for each in target.last_times[unknown])}. Ask for "
-        "an earlier time.",
-        BeyondFollowUpWarning,
-        stacklevel=stacklevel,
-    )
-    return np.where(unknown, np.nan, values)

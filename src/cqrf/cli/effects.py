@@ -164,7 +164,7 @@ def make_forest(settings: dict[str, Any]) -> CensoredTreatmentForest:
 
 def read_horizon(forest: CensoredTreatmentForest, horizon: float | None) -> float:
     """The horizon, or its default; raises an error if an arm is not known up to it."""
-    model, end = forest.model_, float(forest.model_.ends.min())
+    model, end = forest.model_, float(forest.model_.mean_ends.min())
     if horizon is None:
         return model.follow_up
     if horizon <= model.grid.start or horizon > end:

@@ -64,9 +64,15 @@ def report_treatment(task: ReportTask) -> None:
 
     forest = CensoredTreatmentForest.load(task.model).set_params(n_jobs=task.n_jobs)
     source = forest.notes_.get("source") if task.path is None else name_source(task.path)
-    title = task.title or f"Effects of {forest.arms_[1]} against {forest.arms_[0]}"
+    title = task.title or name_comparison(forest)
     X = None if task.path is None else read_covariates(forest, task)
     report_effects(forest, task.out, X, title=title, source=source)
+
+
+def name_comparison(forest: CensoredTreatmentForest) -> str:
+    """The title of a page: the column of the treatment, if it is known, and the arms."""
+    column, arms = forest.notes_.get("treatment"), f"{forest.arms_[1]} against {forest.arms_[0]}"
+    return f"Effects of {arms}" if column is None else f"Effects of {column}: {arms}"
 
 
 def read_covariates(forest: CensoredTreatmentForest, task: ReportTask) -> Any:

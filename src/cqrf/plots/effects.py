@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._effects.follow_up import follow
 from cqrf._effects.predict import effects_and_errors
-from cqrf._effects.targets import Quantiles, Target, blank_unknown
+from cqrf._effects.targets import Quantiles, Target
 from cqrf._effects.treatment import HIGH, LOW
 from cqrf._input.features import read_features
 from cqrf._model.bin_values import decode_column
@@ -327,9 +328,12 @@ def _effects_along(
     moved = np.tile(row, (len(codes), 1))
     moved[:, column] = codes
     queries = Queries(encode_all(forest.model_.effect, moved))
-    effects, errors = effects_and_errors(forest.model_, wanted, queries, forest.n_jobs)
-    if not isinstance(wanted, Quantiles):
-        effects = blank_unknown(forest.model_, wanted, effects, stacklevel=4)
+    if isinstance(wanted, Quantiles):
+        effects, errors = effects_and_errors(forest.model_, wanted, queries, forest.n_jobs)
+    else:
+        known = follow(forest.model_, wanted, "nan", stacklevel=4)
+        effects, errors = effects_and_errors(forest.model_, known.target, queries, forest.n_jobs)
+        effects = known.blank(effects)
     return np.where(np.isfinite(effects), effects, np.nan)[:, 0], errors[:, 0]
 
 

@@ -128,11 +128,13 @@ def estimate_linear(
     view: EffectView, queries: Queries, request: EffectRequest
 ) -> tuple[Floats, Floats]:
     """Times gained and differences of survival, with their standard errors."""
-    model, end = view.model, view.model.ends.min()
-    is_known = np.array([*request.horizons, *request.times], dtype=np.float64) <= end
+    model = view.model
+    mean_end, end = model.mean_ends.min(), model.ends.min()
+    known = [horizon <= mean_end for horizon in request.horizons]
+    is_known = np.array(known + [time <= end for time in request.times], dtype=bool)
     effects, errors = np.full((2, len(queries.codes), len(is_known)), np.nan)
     targets: list[LinearTarget] = [
-        RestrictedMeans(horizon) for horizon in request.horizons if horizon <= end
+        RestrictedMeans(horizon) for horizon in request.horizons if horizon <= mean_end
     ]
     times = np.array([time for time in request.times if time <= end])
     if len(times):
