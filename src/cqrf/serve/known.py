@@ -33,5 +33,7 @@ def is_known_nowhere(known: NDArray[np.float64]) -> bool:
 
 def round_all(values: NDArray[np.float64]) -> list[float | None]:
     """Probabilities with as many decimals as a chart shows; None where they are not known."""
-    rounded = np.round(values, DECIMALS).tolist()
-    return [None if math.isnan(value) else value for value in rounded]
+    rounded: list[float | None] = np.round(values, DECIMALS).tolist()
+    if not np.isnan(values).any():
+        return rounded
+    return [None if value != value else value for value in rounded]
