@@ -78,7 +78,7 @@ def test_with_one_cause_the_labels_are_those_of_the_time_to_any_event_with_the_s
     of_any = write_labels("censored_quantile", rows)
     # A cut lies at the first time at or beyond a level: the labels of any event are divided by the
     # standard deviation at the level, those of the cause by the one at the cut.
-    reached = of_any.direction[1:6] > 0
+    reached = (of_any.direction[1:6] > 0) & (of_cause.direction[1:6] > 0)
     assert reached.any()
     raw, turned = (
         node.labels[:, 1:6][:, reached] / node.direction[1:6][reached]
