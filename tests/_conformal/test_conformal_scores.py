@@ -256,3 +256,24 @@ def test_censoring_survival_is_taken_just_before():
     assert found.tolist() == [1.0, 0.5, FLOOR]
     assert censoring_survival_before(curves, np.full(3, 3.0), 0.01).tolist() == [0.02] * 3
     assert censoring_survival_before(None, np.arange(3.0)).tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 10, 19, 20, 39])
+@pytest.mark.parametrize("percent", [1, 5, 10, 20, 50])
+def test_the_query_is_counted_among_the_rows(n, percent):
+    """By loops over whole numbers: (misses + 1) / (n + 1) is at most the allowed share."""
+    scores = np.arange(n, 0, -1) / (n + 1)
+    held = WeightedScores(scores, np.cumsum(np.ones(n)), float(n))
+    allowed = [v for v in (*scores, 0.0) if 100 * ((scores > v).sum() + 1) <= percent * (n + 1)]
+    assert held.find_threshold(percent / 100) == min(allowed, default=np.inf)
+    reached = [v for v in scores if 100 * (scores >= v).sum() >= (100 - percent) * (n + 1)]
+    found = held.find_upper_threshold(percent / 100)
+    assert found == (np.nextafter(max(reached), -1.0) if reached else None)
+
+
+def test_misses_are_events_strictly_before_the_cutoff():
+    target = Target(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, True, True, True]), None)
+    rows = CalibrationRows(target, np.ones(4), same_curve(4, [1, 2, 3, 4], [0.8, 0.6, 0.4, 0.2]))
+    held = score_by_ipcw(rows, 3.0)
+    assert held.scores.tolist() == [0.8, 0.6]
+    assert held.total_weight == 4.0

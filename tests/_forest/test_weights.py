@@ -214,3 +214,12 @@ def test_a_chunk_is_no_larger_where_most_rows_are_alike(monkeypatch):
     lengths = [len(find_weights(forest, queries[rows], 4000).ranks) for rows in chunks]
     assert len(lengths) > 10
     assert max(lengths) <= 20_000 + 4000
+
+
+def test_a_chunk_holds_few_leaves_whatever_the_number_of_trees(case, monkeypatch):
+    n_trees = len(case.forest.roots)
+    for per_chunk in (1, 3, 10):
+        monkeypatch.setattr(module, "CHUNK_LEAVES", per_chunk * n_trees)
+        chunks = chunk_queries(case.forest, case.queries, N_TRAIN, n_jobs=1)
+        assert max(rows.stop - rows.start for rows in chunks) <= per_chunk
+        assert np.concatenate([np.arange(30)[rows] for rows in chunks]).tolist() == list(range(30))

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, truncnorm
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf._forest.sampling import in_bag_bits, subsample_units
@@ -285,3 +285,13 @@ def test_an_odd_number_of_rows_is_no_trouble():
     data = make_aft(101, 2, random_state=0)
     forest = CensoredQuantileForest(n_estimators=8, bag_size=2, random_state=0)
     assert forest.fit(data.X, data.y).model_.sampling.size == 50
+
+
+@pytest.mark.parametrize(("between", "within"), [(1.0, 4.0), (4.0, 1.0), (2.0, 2.0), (0.1, 3.0)])
+def test_what_is_left_is_the_mean_of_a_normal_distribution_cut_off_at_0(between, within):
+    """By SciPy: mean between - within, error of the larger of the two."""
+    spread = max(between, within) * np.sqrt(2 / 50)
+    mean = between - within
+    expected = truncnorm.mean(-mean / spread, np.inf, loc=mean, scale=spread)
+    found = remove_noise(np.array([between]), np.array([within]), 50)
+    assert found == pytest.approx(expected, rel=1e-6)

@@ -165,3 +165,18 @@ def test_a_slice_of_curves_is_these_curves(taken):
 def test_a_step_curve_made_by_hand_is_known_everywhere():
     curve = StepCurve(times=[1.0], values=[0.5])
     assert curve([-1e9, 1e9]).tolist() == [1.0, 0.5]
+
+
+def test_a_curve_that_begins_at_a_value_has_had_it_for_ever():
+    """As under left censoring, where a curve may begin below 1."""
+    curves = StepCurves(
+        np.array([0, 2, 4]),
+        np.array([1.0, 2.0, 1.0, 2.0]),
+        np.array([0.3, 0.1, 0.8, 0.2]),
+        np.array([0.4, 1.0]),
+        np.full(2, -np.inf),
+        np.full(2, np.inf),
+    )
+    found = curves.first_at_most(np.array([[0.5, 0.4, 0.35, 0.1, 0.05], [0.5, 1.0, 0.8, 0.2, 0.0]]))
+    inf = np.inf
+    assert found.tolist() == [[-inf, -inf, 1.0, 2.0, inf], [2.0, -inf, 1.0, 2.0, inf]]

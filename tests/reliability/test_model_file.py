@@ -22,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 
 from cqrf import CensoredQuantileForest, ModelFileError, censored
 from cqrf._forest.spec import Forest
+from cqrf._model import file_checks
 from cqrf._model.file import read_model_file
 from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
 from cqrf._model.file_checks import LARGEST_ROOT_SHARE, SECTIONS, WORKING_SECTIONS
@@ -511,6 +512,17 @@ def test_what_is_no_file_is_refused(tmp_path):
         CensoredQuantileForest.load("/dev/zero")
     with pytest.raises(IsADirectoryError):
         CensoredQuantileForest.load(tmp_path)
+
+
+def test_more_trees_than_a_file_of_this_size_has_are_refused(good, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_checks, "FEW_TREES", 3)
+    monkeypatch.setattr(file_checks, "BYTES_PER_TREE", 10**6)
+    refused(good, tmp_path, "n_trees .too many")
+    X, y = make_table()
+    with pytest.raises(ValueError, match="at most 3 trees; found 4"):
+        fit(X, y, n_estimators=4).save(tmp_path / "m")
+    fit(X, y, n_estimators=3).save(tmp_path / "m")
+    assert len(CensoredQuantileForest.load(tmp_path / "m").model_.forest.roots) == 3
 
 
 def test_a_file_of_a_newer_format_says_so(good, tmp_path):

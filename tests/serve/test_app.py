@@ -271,6 +271,8 @@ def test_allowed_hosts():
     assert allows("10.1.2.3:8000", any_address=True)
     assert not allows("ten.example:8000", any_address=True)
     assert split_host("[2001:db8::1]:80") == "2001:db8::1"
+    for host in ("[localhost]x", "[localhost]", "[::1]x", "[::1", "localhost:80x", "a@localhost"):
+        assert not allows(host, any_address=True), host
     assert is_address("2001:db8::1")
 
 

@@ -77,7 +77,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "report": "calibration content data effect_averages effects evaluation features page "
         "predictions rows words",
         "serve": "app columns computing data_rows description effect_openapi effect_schema "
-        "effect_view effects middleware model_view openapi predictions responses schema values",
+        "effect_view effects middleware model_view openapi predictions protocol responses "
+        "schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",

@@ -23,6 +23,8 @@ from cqrf._runtime.intrinsics import count_bits, prefetch, trailing_zeros
 # Queries are read in chunks whose weights hold about this many numbers (24 MB), so that memory does
 # not grow with the number of queries.
 CHUNK_WEIGHTS = 2_000_000
+# Nor does the number of leaves of a chunk, one for each query and tree (24 MB).
+CHUNK_LEAVES = 2_000_000
 # Queries from which the number of weights of a query is estimated.
 PROBES = 16
 # Leaves lie far apart in memory: they are prefetched so many before they are read.
@@ -116,7 +118,10 @@ def chunk_queries(
         leaves = find_leaves(forest, queries[some], None if in_bag is None else in_bag[some])
         neighbors = min(n_train, int(leaves.sizes.sum(axis=1, dtype=np.int64).max()))
     threads = effective_n_jobs(n_jobs)
-    rounds = -(-n_queries * neighbors // (CHUNK_WEIGHTS * threads))
+    rounds = max(
+        -(-n_queries * neighbors // (CHUNK_WEIGHTS * threads)),
+        -(-n_queries * len(forest.roots) // (CHUNK_LEAVES * threads)),
+    )
     size = max(1, -(-n_queries // (threads * max(1, rounds))))
     return [slice(start, start + size) for start in range(0, n_queries, size)]
 

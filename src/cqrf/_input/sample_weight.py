@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._runtime.arguments import read_floats
 
+LARGEST_EXPONENT = 200  # of two; products of three such weights are finite
 MANTISSA_BITS = 53
 HALF_BITS = 27  # of a mantissa: 2**31 halves add up to less than 2**63
 
@@ -25,7 +26,16 @@ def read_sample_weight(
     """Weights of all rows, checked: finite, not negative, not all zero."""
     weight = read_part_of_weights(sample_weight, n, name)
     check_some_weight(bool(weight.any()), name)
-    return weight
+    return scale_down(weight)
+
+
+def scale_down(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Very large or very small weights times a power of two, so that sums and products are finite.
+
+    Only ratios of weights matter, and a power of two changes none of them.
+    """
+    exponent = frexp(float(weight.max(initial=0.0)))[1]
+    return weight if abs(exponent) <= LARGEST_EXPONENT else np.ldexp(weight, -exponent)
 
 
 def read_part_of_weights(

@@ -36,6 +36,7 @@ from cqrf._model.file_checks import (
     check_sections,
     cut_sections,
     invalid,
+    most_trees,
     narrowest,
     upgrade_header,
 )
@@ -161,7 +162,13 @@ def pack_model(saved: Saved) -> list[bytes]:
         "root_share": None if model.working is None else float(model.working.root_share),
         "causes": list(model.causes),
     }
-    return pack(FOREST_FILE, header, _arrays(saved))
+    arrays = _arrays(saved)
+    most = most_trees(sum(array.nbytes for array in arrays.values()))
+    if len(forest.roots) > most:
+        raise ValueError(
+            f"a model file of so few rows holds at most {most} trees; found {len(forest.roots)}."
+        )
+    return pack(FOREST_FILE, header, arrays)
 
 
 def _arrays(saved: Saved) -> dict[str, NDArray[Any]]:

@@ -91,6 +91,10 @@ TREATMENT_FOREST = "a treatment forest"
 MOST_DRAWS_PER_LEAF_ROW = 64
 
 
+# Trees of a file: a tree takes time and memory for every query, however few bytes it has.
+FEW_TREES, BYTES_PER_TREE = 10_000, 100
+
+
 class ModelFileError(ValueError):
     """A file that is not a complete and valid model file, or one from a newer version."""
 
@@ -307,6 +311,8 @@ def check_trees(contents: Contents) -> None:
     from cqrf._model.file_kernels import count_splits
 
     header, sections = contents.header, contents.sections
+    if header["n_trees"] > most_trees(sum(section.nbytes for section in sections.values())):
+        raise invalid("n_trees (too many for a file of this size)")
     check_lengths(sections, {"n_nodes": header["n_trees"], "split_on": header["n_nodes"]})
     of_numbers, of_categories = count_splits(
         sections["split_on"], sections["n_nodes"], contents.categorical
@@ -325,6 +331,11 @@ def check_trees(contents: Contents) -> None:
     n_leaves = header["n_nodes"] - n_splits
     if not are_leaves(sections["leaves"], n_leaves, header["n_leaf_rows"], contents.n_rows):
         raise invalid("leaves")
+
+
+def most_trees(n_bytes: int) -> int:
+    """Largest number of trees of a file whose sections have so many bytes."""
+    return max(FEW_TREES, n_bytes // BYTES_PER_TREE)
 
 
 def check_sampling(header: dict[str, Any]) -> None:

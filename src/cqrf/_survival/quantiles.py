@@ -6,6 +6,7 @@ replaced by a finite number unless the caller asks for that.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from scipy import sparse
 
 from cqrf._forest.weights import Weights
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._input.sample_weight import read_sample_weight
+from cqrf._input.sample_weight import read_sample_weight, scale_down
 from cqrf._input.target import SIDES, Target, between, oriented, pair, rank_target
 from cqrf._runtime.arguments import is_count, is_number, read_choice, read_fraction
 from cqrf._survival.curves import RankedTarget, as_curves
@@ -130,7 +131,7 @@ def _solve(
     if not target.event.any():
         raise ValueError("event is False in every row: nothing can be estimated without events.")
     ranked, order = rank_target(target, solver.censoring)
-    rows, copies = _read_weights(weights, order), None
+    rows, copies = _scale_down(_read_weights(weights, order)), None
     if sample_weight is not None:
         copies = read_sample_weight(sample_weight, len(order))[order]
         rows = sparse.csr_array(rows.multiply(copies))
@@ -365,6 +366,13 @@ def _read_weights(weights: Any, order: NDArray[np.int32]) -> sparse.csr_array:
     if not np.isfinite(rows.data).all() or (rows.data < 0).any():
         raise ValueError("weights must be finite and not negative.")
     return sparse.csr_array(rows[:, order])
+
+
+def _scale_down(rows: sparse.csr_array) -> sparse.csr_array:
+    """The rows, very large or very small ones times a power of two."""
+    for start, end in itertools.pairwise(rows.indptr.tolist()):
+        rows.data[start:end] = scale_down(rows.data[start:end])
+    return rows
 
 
 def _scale_rows(rows: sparse.csr_array) -> Weights:

@@ -27,10 +27,10 @@ from cqrf.serve.effect_view import EffectView, make_effect_view
 from cqrf.serve.effects import EffectRequest, estimate
 from cqrf.serve.model_view import ModelView, make_view
 from cqrf.serve.predictions import describe_subjects
+from cqrf.serve.protocol import MAX_CONNECTIONS, LimitedProtocol
 from cqrf.serve.schema import Limits
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-MAX_CONNECTIONS = 512
 
 
 class ServeTask(NamedTuple):
@@ -194,7 +194,7 @@ def run(app: Any, listener: socket.socket) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
+        http=LimitedProtocol,
         timeout_graceful_shutdown=5,
         ws="none",
         lifespan="off",

@@ -24,6 +24,7 @@ STDIN = "-"
 # Schema metadata of a table whose numbers may have a decimal comma.
 WITH_COMMAS = {b"decimal": b","}
 PIECE_BYTES = 1 << 20  # of text that is read at once
+MOST_COLUMNS = 50_000  # of a text file; time and memory grow faster than their number
 FIELD_BYTES = 100  # per value, for rows that are longer than a piece
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -105,6 +106,11 @@ def read_csv(
         heading = read_heading(file, path)
         delimiter = delimiter or _guess_delimiter(heading)
         names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
+        if len(names) > MOST_COLUMNS:
+            raise ValueError(
+                f"{path} has {len(names):,} columns; of a text file at most {MOST_COLUMNS:,} are "
+                "read. Leave out some, or save it as Parquet."
+            )
         check_names(names, path)
         types = {name: pa.string() for name in names}
         noted = WITH_COMMAS if delimiter == ";" else None

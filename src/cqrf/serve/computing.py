@@ -121,6 +121,10 @@ class ComputingRoute(NamedTuple):
         except (ValueError, RecursionError):
             message = "the body cannot be read: it must be JSON in UTF-8, not deeply nested."
             raise RequestError(Problem(message), status=400) from None
+        unknown = content.keys() - self.kind.model_fields if isinstance(content, dict) else ()
+        if len(unknown) > MAX_PROBLEMS:
+            message = f"the body: it has {len(unknown):,} fields that are not known."
+            raise RequestError(Problem(message))
         try:
             return self.kind.model_validate(content)
         except ValidationError as error:

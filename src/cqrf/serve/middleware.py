@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
 from collections.abc import Iterable, Mapping
 
+import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,7 +30,9 @@ HEADERS = [
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
     (b"cache-control", b"no-store"),
 ]
+HOST = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/\s]*))(:[0-9]*)?")
 LOCAL = ("localhost", "127.0.0.1", "::1")
+BODY_SECONDS = 20  # in which a body must arrive
 DRAIN_FACTOR = 16  # a body up to this times the limit is read, so that the client gets the answer
 
 
@@ -57,11 +61,14 @@ class SecurityMiddleware:
             await self.app(scope, receive, send)
             return
 
-        async def send_with_headers(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *HEADERS]
             await send(message)
 
+        send_with_headers: Send = add_headers
+        if scope["method"] == "HEAD":
+            scope, send_with_headers = {**scope, "method": "GET"}, without_body(send_with_headers)
         headers = Headers(scope=scope)
         answer = self.check_host(headers) or check_type(scope["method"], headers)
         body = b""
@@ -120,22 +127,37 @@ class SecurityMiddleware:
         parts: list[bytes] = []
         too_large, max_read = stated > self.max_bytes, DRAIN_FACTOR * self.max_bytes
         size, more = 0, stated <= max_read
-        while more and size <= max_read:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            part = message.get("body", b"")
-            size += len(part)
-            too_large = too_large or size > self.max_bytes
-            if too_large:
-                parts.clear()
-            else:
-                parts.append(part)
-            more = message.get("more_body", False)
+        with anyio.move_on_after(BODY_SECONDS) as reading:
+            while more and size <= max_read:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                part = message.get("body", b"")
+                size += len(part)
+                too_large = too_large or size > self.max_bytes
+                if too_large:
+                    parts.clear()
+                else:
+                    parts.append(part)
+                more = message.get("more_body", False)
+        if reading.cancelled_caught:
+            text = f"the body was not complete after {BODY_SECONDS} seconds."
+            return error_response(408, [Problem(text)], {"Connection": "close"})
         if too_large:
             text = f"the body has more than {self.max_bytes:,} bytes: send fewer rows at a time."
             return error_response(413, [Problem(text)], {"Connection": "close"})
         return b"".join(parts)
+
+
+def without_body(send: Send) -> Send:
+    """A way to send the headers of a response only."""
+
+    async def send_headers(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_headers
 
 
 def check_type(method: str, headers: Headers) -> PlainJson | None:
@@ -148,10 +170,12 @@ def check_type(method: str, headers: Headers) -> PlainJson | None:
 
 
 def split_host(host: str) -> str:
-    """A Host header without its port and brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
+    """A Host header without its port and brackets; empty if it is not as it should be."""
+    found = HOST.fullmatch(host)
+    if found is None:
+        return ""
+    address = found["address"]
+    return (found["name"] if address is None else address if is_address(address) else "").lower()
 
 
 def is_address(host: str) -> bool:

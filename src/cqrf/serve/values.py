@@ -7,6 +7,7 @@ text, durations are numbers of days, and a missing value is null.
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import sys
 from collections.abc import Sequence
@@ -90,7 +91,8 @@ def read_rows(
     ]
     known = set(names)
     for i, row in enumerate(rows):
-        for name in row.keys() - known if row.keys() != known else ():
+        unknown = row.keys() - known if row.keys() != known else ()
+        for name in itertools.islice(unknown, MAX_PROBLEMS):
             problems.append(
                 problem_at(field, i, name, f"is not a column of the model; {_list(names)}")
             )

@@ -1,0 +1,166 @@
+"""Slow, abandoned, huge and odd requests: none of them holds up the others."""
+
+import json
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+
+from cqrf.serve.app import make_app
+from cqrf.serve.protocol import LimitedProtocol
+from cqrf.serve.values import RequestError, read_rows
+
+
+@pytest.mark.parametrize("path", ["/", "/model", "/healthz", "/page.js", "/rows/1"])
+def test_head_is_get_without_the_body(client, path):
+    status, headers, content = client.ask("HEAD", path)
+    expected, of_get, body = client.ask("GET", path)
+    assert (status, content) == (expected, b"")
+    assert headers["content-length"] == of_get["content-length"] == str(len(body))
+    assert "content-security-policy" in headers
+    assert client.ask("HEAD", "/predict")[0] == 405
+
+
+def test_many_unknown_names_cost_little_and_give_twenty_problems(view, rows):
+    row = {**rows[0], **{f"k{i}": 0 for i in range(60_000)}}
+    began = time.process_time()
+    with pytest.raises(RequestError) as caught:
+        read_rows([row], view.columns)
+    assert time.process_time() - began < 0.3
+    assert len(caught.value.problems) == 20
+
+
+def test_many_unknown_fields_are_one_problem(client, rows):
+    status, found = client.post("/predict", {"rows": rows, **{f"k{i}": 0 for i in range(60_000)}})
+    assert status == 422
+    assert found["error"] == "the body: it has 60,000 fields that are not known."
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for(view, start_server, monkeypatch):
+    monkeypatch.setattr("cqrf.serve.middleware.BODY_SECONDS", 0.3)
+    with start_server(make_app(view)) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as slow:
+            slow.sendall(
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 100\r\n\r\n{"
+            )
+            answer = slow.recv(10_000)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"content-security-policy" in answer.lower()
+    assert b"not complete" in answer
+
+
+def test_rows_in_blocks_are_predicted_alike(view, rows, start_server, make_client, monkeypatch):
+    request = {"rows": rows * 3, "times": [10, 50], "given": list(range(3 * len(rows)))}
+    with start_server(make_app(view)) as address:
+        expected = make_client(address).post("/predict", request)
+    for name, value in (("INLINE_WORK", 0), ("BLOCK_WORK", 1)):
+        monkeypatch.setattr(f"cqrf.serve.computing.{name}", value)
+    with start_server(make_app(view)) as address:
+        assert make_client(address).post("/predict", request) == expected
+    assert expected[0] == 200
+
+
+def test_an_abandoned_request_ends_with_its_block(view, rows, start_server, monkeypatch):
+    for name, value in (("INLINE_WORK", 0), ("BLOCK_WORK", 1)):
+        monkeypatch.setattr(f"cqrf.serve.computing.{name}", value)
+    n_blocks, first = 0, threading.Event()
+
+    def predict_slowly(*_):
+        nonlocal n_blocks
+        n_blocks += 1
+        first.set()
+        time.sleep(0.1)
+        return [{}]
+
+    monkeypatch.setattr("cqrf.serve.app.predict_rows", predict_slowly)
+    body = json.dumps({"rows": rows * 20}).encode()
+    with start_server(make_app(view, n_jobs=1)) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as impatient:
+            impatient.sendall(
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                + f"Content-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+            assert first.wait(30)
+        time.sleep(1.0)
+        assert n_blocks < 10
+        so_far = n_blocks
+        time.sleep(0.5)
+        assert n_blocks == so_far
+
+
+@contextmanager
+def connections(app, n):
+    """Connections to a server with our protocol."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        config = uvicorn.Config(app, log_level="critical", lifespan="off", http=LimitedProtocol)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        opened = [socket.create_connection(listener.getsockname(), timeout=30) for _ in range(n)]
+        try:
+            yield opened
+        finally:
+            for each in opened:
+                each.close()
+            server.should_exit = True
+            thread.join()
+
+
+def receive(connection):
+    """Everything until the server closes the connection."""
+    parts = []
+    while part := connection.recv(10_000):
+        parts.append(part)
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+    assert b"content-security-policy: default-src 'none'" in head.lower()
+    assert b"x-content-type-options: nosniff" in head.lower()
+    return int(head.split()[1]), json.loads(body)["error"]
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /healthz HTT", b"GET / HTTP/1.1\r\nHost: loc"])
+def test_a_request_that_does_not_arrive_is_not_waited_for(lone_view, start, monkeypatch):
+    monkeypatch.setattr("cqrf.serve.protocol.REQUEST_SECONDS", 0.3)
+    with connections(make_app(lone_view), 1) as (slow,):
+        slow.sendall(start)
+        status, message = receive(slow)
+    assert status == 408
+    assert "0.3 seconds" in message
+
+
+def test_the_second_request_of_a_connection_must_arrive_as_well(lone_view, monkeypatch):
+    monkeypatch.setattr("cqrf.serve.protocol.REQUEST_SECONDS", 0.5)
+    with connections(make_app(lone_view), 1) as (slow,):
+        slow.sendall(HEALTH)
+        assert slow.recv(10_000).startswith(b"HTTP/1.1 200")
+        slow.sendall(HEALTH[:20])
+        assert receive(slow)[0] == 408
+
+
+def test_too_many_connections_of_one_address_are_refused(lone_view, monkeypatch):
+    monkeypatch.setattr("cqrf.serve.protocol.MAX_PER_ADDRESS", 2)
+    with connections(make_app(lone_view), 3) as (first, second, third):
+        status, message = receive(third)
+        assert (status, "too many connections" in message) == (503, True)
+        for allowed in (first, second):
+            allowed.sendall(HEALTH)
+            assert allowed.recv(10_000).startswith(b"HTTP/1.1 200")
+
+
+def test_what_is_not_http_is_refused_with_all_headers(lone_view):
+    with connections(make_app(lone_view), 1) as (odd,):
+        odd.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        assert receive(odd) == (400, "the request is not HTTP.")
