@@ -55,7 +55,7 @@ def plot_node_sizes(
     >>> X, y, _, _ = make_aft(200, 3, random_state=0)
     >>> forest = CensoredQuantileForest(n_estimators=50, random_state=0)
     >>> plot_node_sizes(forest, X, y, sizes=[5, 20]).get_ylabel()
-    'out-of-bag skill'
+    'out-of-bag skill (higher is better)'
     """
     chosen = _read_sizes(sizes, y)
     start = clone(forest).set_params(verbose=0)
