@@ -181,6 +181,7 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
             What :func:`censored` returns (scikit-survival's arrays work too), two columns
             (time, event), or one column of times that are all events. With several causes, as in
             ``censored(time, cause)``, the forest predicts the incidence of each, too.
+            :func:`interval` pairs the ends of intervals, for times known only to lie between two.
         sample_weight : array-like of shape (n,), optional
             How often each row counts, in splits, weights and curves. Only ratios matter; a
             row of weight 0 has no influence.

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles.intervals import covers, innermost
-from support.interval_rows import as_target, interval_rows
 
 from cqrf._runtime.compiling import kernel
 from cqrf._survival.innermost import find_innermost, make_innermost_work, number_ends
+from oracles.intervals import covers, innermost
+from support.interval_rows import as_target, interval_rows
 
 INF = np.inf
 
@@ -28,7 +28,8 @@ def find(rows, weights=None):
     kept = order[weights > 0]
     assert n_rows == len(kept)
     ranges = {int(row): (int(work.first[i]), int(work.last[i])) for i, row in enumerate(kept)}
-    assert not work.lefts.any() and not work.rights.any()
+    assert not work.lefts.any()
+    assert not work.rights.any()
     return found, [ranges.get(i) for i in range(len(rows))]
 
 

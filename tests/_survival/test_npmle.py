@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose
+
 from oracles.intervals import em, innermost, log_likelihood, violation
 from oracles.survival import kaplan_meier
 from support.interval_rows import interval_rows, masses_of, solve

@@ -57,3 +57,16 @@ def masses_of(steps, intervals):
     if intervals[-1][1] == np.inf:
         masses[intervals[-1]] = before
     return np.array(list(masses.values()))
+
+
+def visits(n, n_visits, seed, exact=0.0, horizon=5.0):
+    """Rows seen at visits that are uniform up to the horizon: (lower, upper, latent time)."""
+    rng = np.random.default_rng(seed)
+    time = 2 * rng.weibull(1.5, n)
+    at = np.sort(rng.uniform(0, horizon, (n, n_visits)), axis=1)
+    at = np.column_stack([np.zeros(n), at, np.full(n, np.inf)])
+    behind = (at < time[:, np.newaxis]).sum(axis=1)
+    lower, upper = at[np.arange(n), behind - 1], at[np.arange(n), behind]
+    is_exact = rng.random(n) < exact
+    lower[is_exact] = upper[is_exact] = time[is_exact]
+    return lower, upper, time
