@@ -17,3 +17,11 @@ def count_causes(target: Target) -> list[dict[str, Any]]:
         return []
     counts = np.bincount(target.cause, minlength=len(target.causes) + 1)[1:].tolist()
     return [{"cause": cause, "events": n} for cause, n in zip(target.causes, counts, strict=True)]
+
+
+def cause_of(target: Target, row: int) -> dict[str, Any]:
+    """The cause of a row, by the name of its field; empty if there is one kind of event."""
+    if target.cause is None:
+        return {}
+    number = int(target.cause[row])
+    return {"cause": target.causes[number - 1] if number else None}

@@ -69,6 +69,7 @@ def build_content(
         "importance": describe_importance(table),
         "dependence": describe_dependence(table),
         "rows": describe_rows(table, ids),
+        "causes": [str(cause) for cause in table.model.causes],
         "limits": describe_limits(table),
         "about": describe_forest(table),
     }

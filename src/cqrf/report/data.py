@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf._survival.step_curves import StepCurve
+from cqrf._views.causes import count_causes
 from cqrf._views.curves import marginal_curve, thin_curve, time_range
 from cqrf._views.numbers import (
     format_count,
@@ -76,6 +77,9 @@ def describe_rows_and_entry(table: TablePredictions) -> list[str]:
     n, n_events = len(target.time), int(target.event.sum())
     side = "before" if table.censoring == "left" else "after"
     name = f" ({table.words.event_name})" if table.words.event_name else ""
+    if counts := count_causes(target):
+        listed = (f"{each['events']:,} of cause {each['cause']}" for each in counts)
+        name = f" ({', '.join(listed)})"
     text = [
         f"{format_count(n, 'row')}: {format_count(n_events, 'event')}{name}, "
         f"{n - n_events:,} censored ({format_percent(1 - n_events / n)}). If a time is censored, "

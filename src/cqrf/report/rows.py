@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from cqrf._model.incidence import Incidence
+from cqrf._model.predict import read_one
 from cqrf._runtime.arguments import is_missing
+from cqrf._survival.step_curves import StepCurve
+from cqrf._views.causes import cause_of
 from cqrf._views.curves import thin_curve
 from cqrf._views.numbers import format_count, round_number, round_numbers
 from cqrf.report.predictions import TablePredictions
@@ -21,12 +25,14 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
     """Content of the list of rows.
 
     A row is a list: label, time, event, quantiles, largest identifiable level, last neighbour; if
-    it has a curve, then survival before the first step, steps, survival after each step. A step is
-    the index of its time in ``times``. ``assets/rows.js`` names the same fields in the same order.
+    it has a curve, then survival before the first step, steps, survival after each step; with
+    several causes, then the incidence of each after each step, and the number of the row's cause. A
+    step is the index of its time in ``times``. ``assets/rows.js`` names the same fields in the same
+    order.
     """
     labels = read_labels(ids, len(table.target.time))
     drawn = table.drawn_rows.tolist()
-    curves = [thin_curve(curve, MAX_STEPS) for curve in table.curves(table.drawn_rows)]
+    curves = thin_curves(table)
     # Curves may all step at times of their own: rounded, these have many in common.
     rounded = [np.array(round_numbers(curve.times), dtype=np.float64) for curve in curves]
     times = np.unique(np.concatenate(rounded))
@@ -39,6 +45,7 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
         for row, curve, its_times in zip(drawn, curves, rounded, strict=True)
     }
     max_levels = np.where(table.has_prediction, table.max_levels, np.nan)
+    of_causes = list_incidences(table)
     rows = [
         [
             labels[row],
@@ -48,6 +55,7 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
             round_number(max_levels[row]),
             round_number(table.last_neighbor[row]),
             *fields_of_curve.get(row, []),
+            *of_causes.get(row, []),
         ]
         for row in table.listed_rows.tolist()
     ]
@@ -57,6 +65,35 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
         "times": round_numbers(times),
         "rows": rows,
     }
+
+
+def thin_curves(table: TablePredictions) -> list[StepCurve]:
+    """Survival curves of the rows that are drawn, with fewer steps."""
+    return [thin_curve(curve, MAX_STEPS) for curve in table.curves(table.drawn_rows)]
+
+
+def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
+    """Incidence of each cause at the steps of a row's curve, and its cause; by row.
+
+    Empty if there is one kind of event.
+    """
+    model, rows = table.model, table.drawn_rows
+    if not model.causes:
+        return {}
+    found = read_one(model, table.queries.take(rows), Incidence(), table.forest.n_jobs)
+    number = table.target.cause
+    content = {}
+    for i, (row, curve) in enumerate(zip(rows.tolist(), thin_curves(table), strict=True)):
+        values = [found[cause][i](curve.times, "extend") for cause in model.causes]
+        shares = [np.rint(each * SURVIVAL_UNIT).astype(int).tolist() for each in values]
+        content[row] = [shares, name_cause(table, row) if number is not None else None]
+    return content
+
+
+def name_cause(table: TablePredictions, row: int) -> str | None:
+    """The cause of a row's event; None if it is censored."""
+    cause = cause_of(table.target, row).get("cause")
+    return None if cause is None else str(cause)
 
 
 def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:

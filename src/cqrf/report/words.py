@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cqrf._views.causes import ANY_EVENT
 from cqrf._views.numbers import format_number
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.estimator import CensoredQuantileForest
@@ -21,6 +22,8 @@ class Words(NamedTuple):
         """From the settings of a forest and the notes in its model file."""
         notes = getattr(forest, "notes_", {})
         unit, event = getattr(forest, "time_unit", None), getattr(forest, "event_name", None)
+        if event is None and getattr(forest, "causes_", ()):
+            event = ANY_EVENT
         return Words(unit, notes.get("time") or "time", event)
 
     @property

@@ -59,10 +59,9 @@ ASSETS = {
     "/page.js": ("page.js", SCRIPT),
     "/docs.js": ("docs.js", SCRIPT),
 }
+CURVE_SCRIPTS = ("/curves.js", "/incidence.js")
 EFFECT_ASSETS = {
-    **{
-        path: asset for path, asset in ASSETS.items() if path not in ("/curves.js", "/incidence.js")
-    },
+    **{path: asset for path, asset in ASSETS.items() if path not in CURVE_SCRIPTS},
     "/": ("effects.html", PAGE),
     "/effects.css": ("effects.css", STYLE),
     "/effects.js": ("effects.js", SCRIPT),

@@ -13,6 +13,7 @@ from cqrf._input.frames import as_frame, columns_of
 from cqrf._input.target import Target, read_target
 from cqrf._model.fitted import Model
 from cqrf._model.queries import encode_all
+from cqrf._views.causes import cause_of
 from cqrf._views.training_table import is_training_table
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.estimator import CensoredQuantileForest
@@ -162,6 +163,7 @@ def find_row(
         "values": row_values(data, row, columns),
         "time": None if target is None else float(target.time[row]),
         "event": None if target is None else bool(target.event[row]),
+        **({} if target is None else cause_of(target, row)),
         "notes": [note_unseen(name, error) for name, error in unseen],
     }
 

@@ -28,6 +28,7 @@ from cqrf._model.predict import (
 )
 from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import confidence_width, survival_interval
+from cqrf._views.causes import cause_of
 from cqrf._views.curves import SHOWN_LEVELS
 from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
@@ -302,6 +303,7 @@ def list_neighbours(
             "weight": round(float(weights[k]), DECIMALS),
             "time": float(data.training.time[rows[k]]),
             "event": bool(data.training.event[rows[k]]),
+            **cause_of(data.training, int(rows[k])),
             "values": row_values(data, int(rows[k]), columns),
         }
         for k in largest

@@ -6,6 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from cqrf.serve.cause_schema import (
+    CAUSE_OF_ROW,
+    CauseCount,
+    CausePrediction,
+    IncidenceCurve,
+    Reason,
+)
 from cqrf.serve.values import MAX_NUMBER, is_within
 
 MAX_LEVELS, MAX_TIMES, MAX_INTERVALS, MAX_HORIZONS = 99, 500, 10, 10
@@ -29,7 +36,6 @@ Given = Annotated[
     Annotated[TimeNumber, Tag(FOR_ALL)] | Annotated[list[TimeNumber], Tag(FOR_EACH)],
     Discriminator(lambda value: FOR_EACH if isinstance(value, list) else FOR_ALL),
 ]
-Reason = Literal["after_bound", "before_bound", "given_too_late", "open"]
 
 
 class Strict(BaseModel):
@@ -176,45 +182,6 @@ class Estimable(BaseModel):
     )
 
 
-class IncidenceProbability(BaseModel):
-    """P(T <= time, cause). Beyond the end of the row's curves it is null: nothing is known there."""
-
-    time: float
-    probability: Annotated[float, Field(ge=0, le=1)] | None
-    bound: float | None = Field(
-        description="If probability is null: the time up to which the curves are known."
-    )
-    reason: Reason | None = Field(description="If probability is null: as for survival.")
-
-
-class CauseQuantile(BaseModel):
-    """First time at which the incidence of a cause reaches a level; null if it never does."""
-
-    level: float
-    value: float | None
-
-
-class TimeLost(BaseModel):
-    """Mean time lost to a cause before the horizon; null if the curves end before it."""
-
-    horizon: float
-    value: float | None
-    bound: float | None
-    reason: Reason | None
-
-
-class CausePrediction(BaseModel):
-    """Predictions of one cause for one row."""
-
-    cause: int | str
-    incidence: list[IncidenceProbability] = Field(description="At the times of the request.")
-    quantiles: list[CauseQuantile]
-    time_lost: list[TimeLost] = Field(description="At the horizons of the request.")
-    max_level: float | None = Field(
-        description="Incidence at the last known time: larger levels have no quantile."
-    )
-
-
 class RowPrediction(BaseModel):
     """Predictions for one row."""
 
@@ -257,14 +224,8 @@ class Neighbour(BaseModel):
     weight: float
     time: float
     event: bool
+    cause: int | str | None = Field(default=None, description=CAUSE_OF_ROW)
     values: dict[str, Value]
-
-
-class IncidenceCurve(BaseModel):
-    """Incidence of a cause at `times`, null where unknown."""
-
-    cause: int | str
-    values: list[float | None]
 
 
 class Subject(BaseModel):
@@ -345,13 +306,6 @@ class Data(BaseModel):
     id: str | None = Field(description="Column whose values are the labels; null: row numbers.")
 
 
-class CauseCount(BaseModel):
-    """A cause, and its events among the training rows."""
-
-    cause: int | str
-    events: int
-
-
 class ModelDescription(BaseModel):
     """The model, and how it was fitted."""
 
@@ -383,6 +337,7 @@ class DataRow(BaseModel):
     values: dict[str, Value]
     time: float | None
     event: bool | None
+    cause: int | str | None = Field(default=None, description=CAUSE_OF_ROW)
     notes: list[str] = Field(
         description="Levels of the row that training did not have: they are treated as missing."
     )

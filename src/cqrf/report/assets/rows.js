@@ -2,7 +2,7 @@
    A row is an array; report/rows.py writes its fields in this order. Some rows end before INITIAL:
    they have no curve. */
 
-const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL] = Array(9).keys();
+const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL, SHARES, CAUSE] = Array(11).keys();
 
 const MAX_SHOWN = 500;  // rows that the list has at once; a search reaches all
 
@@ -12,7 +12,7 @@ function listRows(content, state) {
   const beyond = fromLeft ? "<" : ">";
   const levels = content.levels;
   const body = document.querySelector("#table tbody");
-  const status = (row) => (row[EVENT] ? words.event : "censored");
+  const status = (row) => (row[EVENT] ? row[CAUSE] ?? words.event : "censored");
   const hasCurve = (row) => row.length > INITIAL;
   const hasPrediction = (row) => row[LAST_NEIGHBOUR] !== null;
 
@@ -147,7 +147,7 @@ function listRows(content, state) {
 
   function showRow() {
     const row = chosen.row;
-    const outcome = row[EVENT] ? `${words.event} at` : fromLeft ? `${words.event} before` : `no ${words.event} until`;
+    const outcome = row[EVENT] ? `${status(row)} at` : fromLeft ? `${words.event} before` : `no ${words.event} until`;
     const unit = words.unit ? `\u00a0${words.unit}` : "";
     document.getElementById("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}${unit}`;
     const list = document.getElementById("quantiles");
@@ -173,7 +173,44 @@ function listRows(content, state) {
     return { initial: fromLeft ? 1 - max : 1, times: known.map(([time]) => time), values: known.map(([, value]) => value) };
   }
 
+  /* All causes of a row, as areas that add up to 1, up to the end of its curves. */
+  function drawCauses(host, row) {
+    const unit = content.rows.unit;
+    const [low, last] = content.time_range;
+    const high = Math.max(last + 0.12 * (last - low), row[TIME]);
+    const steps = row[STEPS].map((i) => content.rows.times[i]);
+    const times = [low, ...steps];
+    const shares = row[SHARES].map((values) => [0, ...values.map((value) => value / unit)]);
+    const free = times.map((_, i) => 1 - shares.reduce((sum, values) => sum + values[i], 0));
+    const isLimited = free.at(-1) > 1e-3;
+    const end = isLimited ? Math.max(times.at(-1), row[LAST_NEIGHBOUR]) : high;
+    const at = drawAxes(host, {
+      label: `Incidence of each cause for ${row[LABEL]}. At ${formatNumber(end)}: ` +
+        content.causes.map((cause, k) => `${cause} ${formatPercent(shares[k].at(-1))}`).join(", ") +
+        `, no event ${formatPercent(free.at(-1))}.`,
+      ratio: 0.72, legend: listCauses(content.causes),
+      x: { low, high, title: words.time, format: formatNumber },
+      y: { low: 0, high: 1, title: "probability", format: formatPercent },
+    });
+    drawAreas(at, times, shares, end);
+    if (isLimited) {
+      shape(at.svg, "rect", { class: "fill-hatch", x: at.x(end), y: at.top, width: at.right - at.x(end), height: at.bottom - at.top });
+    }
+    const observed = at.x(row[TIME]);
+    shape(at.svg, "line", { class: "observed on-areas", x1: observed, x2: observed, y1: at.top, y2: at.bottom });
+    write(at, observed, at.top + 12, status(row));
+    addCursor(at, times.map((time, i) => ({
+      x: at.x(time), y: at.y(1 - free[i]),
+      lines: [`time ${formatNumber(time)}`, `no event: ${formatPercent(Math.max(0, free[i]))}`,
+        ...content.causes.map((cause, k) => `${cause}: ${formatPercent(shares[k][i])}`).reverse()],
+    })));
+  }
+
   function drawCurve(host, row) {
+    if (row.length > SHARES) {
+      drawCauses(host, row);
+      return;
+    }
     const unit = content.rows.unit;
     const curve = hasCurve(row) ? {
       initial: row[INITIAL] / unit,
