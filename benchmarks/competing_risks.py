@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from benchmarks.survset import encode as encode_fold
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks.survset import encode as encode_fold
 from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import load_mgus2, load_pbc, make_competing_risks
 from cqrf.metrics import concordance_index, integrated_brier_score_incidence
@@ -191,7 +191,9 @@ def cross_validate(
     for seed in range(n_seeds):
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
         for train, test in folds.split(table.X, table.y["cause"]):
-            rows = [part.reset_index(drop=True) for part in (table.X.iloc[train], table.X.iloc[test])]
+            rows = [
+                part.reset_index(drop=True) for part in (table.X.iloc[train], table.X.iloc[test])
+            ]
             fold = Fold(rows[0], table.y[train], rows[1], table.y[test])
             for method in methods:
                 predict = METHODS[method](fold, trees, seed)
