@@ -115,9 +115,7 @@ def make_competing_risks(
     mean = CENSORING_MEAN * np.exp(slope * (X[:, 1] - 1))
     censoring = mean * draw_exponential(source, 1.0, n_samples)
     cause = np.array(CAUSES)[place]
-    y = censored(
-        np.minimum(latent, censoring), np.where(latent <= censoring, cause, 0), censored=0
-    )
+    y = censored(np.minimum(latent, censoring), np.where(latent <= censoring, cause, 0), censored=0)
     return CompetingSimulation(X, y, latent, cause, competing_incidence, competing_quantile)
 
 
