@@ -34,7 +34,7 @@ from cqrf._runtime.threads import thread_map
 from cqrf._survival.curves import as_curves, compute_steps
 from cqrf._survival.mixture import Scale, make_scale, map_steps, repeat_steps
 from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
-from cqrf.metrics.survival import default_times
+from cqrf.metrics.score_times import default_times
 
 MARGIN, SHRINKAGE = 0.0075, 1.0
 MOST_SHARE = 0.5
