@@ -131,8 +131,9 @@ def evaluate(
         determine is NaN. With competing risks all of these are about the time to any event, and
         ``concordance_cause_1``, ``integrated_brier_score_cause_1`` and
         ``calibration_distance_cause_1`` are about the incidence of cause 1, and so on for each
-        cause; the last one is at the median of the times. With ``confidence`` also ``skill_lower``, ``skill_upper``,
-        ``concordance_lower`` and ``concordance_upper``. :func:`list_labels` explains the keys.
+        cause; the last one is at the median of the times. With ``confidence`` also
+        ``skill_lower``, ``skill_upper``, ``concordance_lower`` and ``concordance_upper``.
+        :func:`list_labels` explains the keys.
 
     Examples
     --------

@@ -38,7 +38,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "quantiles step_curves",
     },
     {
-        "metrics": "auc bootstrap concordance ipcw metric quantile registry scorers skill survival",
+        "metrics": "auc bootstrap causes concordance incidence incidence_calibration ipcw metric "
+        "quantile registry score_times scorers skill survival",
     },
     {
         "_model": "bin_values codec file file_bytes file_causes file_checks file_kernels "
@@ -60,7 +61,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "evaluation": "",
         "inspection": "dependence forests importance",
         "tuning": "",
-        "datasets": "generators randomness tables treatment",
+        "datasets": "competing generators randomness tables treatment",
         "plots": "at_risk calibration direct_labels effect_labels effects features node_sizes "
         "style subgroups survival",
     },

@@ -112,12 +112,8 @@ def incidence_calibration(
     for group, rows in enumerate(groups):
         w = weight[rows] * weight[rows].sum() / (weight[rows] ** 2).sum()
         share, variance = aalen_johansen(target.take(rows), of_cause[rows], w, at)
-        columns[:, group] = [
-            values[rows] @ w / w.sum(),
-            share,
-            *_limits(share, variance, z),
-            w.sum(),
-        ]
+        mean = values[rows] @ w / w.sum()
+        columns[:, group] = [mean, share, *_limits(share, variance, z), w.sum()]
     predicted, observed, lower, upper, n_rows = columns
     known = ~np.isnan(observed)
     difference = np.abs(predicted - observed)[known]

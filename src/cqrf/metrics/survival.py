@@ -239,12 +239,12 @@ def _compute_integrated_brier_score(
     cause: Any = None,
 ) -> float:
     options = predictions.ipcw_options(forest_censoring=forest_censoring)
-    targets = predictions.y_train, predictions.y_test
+    train, test = predictions.y_train, predictions.y_test
     if cause is None:
-        return integrated_brier_score(*targets, predictions.survival(times), times, **options)
+        return integrated_brier_score(train, test, predictions.survival(times), times, **options)
     del options["censoring"]  # several causes are right-censored
     incidence = predictions.incidence(cause, times)
-    return integrated_brier_score_incidence(*targets, incidence, times, cause=cause, **options)
+    return integrated_brier_score_incidence(train, test, incidence, times, cause=cause, **options)
 
 
 def _compute_crps(predictions: Predictions, *, forest_censoring: bool = False) -> float:
