@@ -57,6 +57,7 @@ def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
     [
         "bounds",
         "calibration",
+        "competing_risks",
         "effects",
         "how_good",
         "how_sure",
