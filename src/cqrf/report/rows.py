@@ -102,6 +102,9 @@ def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:
         "Choose a row, by a click or with the arrow keys and Enter, to see its survival curve. "
         "The 80\u00a0% interval goes from its 10\u00a0% to its 90\u00a0% quantile."
     ]
+    if table.model.causes:
+        text[0] = text[0].replace("its survival curve.", "the incidence of each cause.")
+        text[0] += " Quantiles are those of the time to any event."
     if table.out_of_bag:
         text[0] += " Predictions are out of bag: from the trees that did not draw the row."
     left = table.censoring == "left"

@@ -216,7 +216,7 @@ function fillNumbers({ answer, model }) {
   rows.push(row("for eight in ten, from", both ? [...spans, ""] : spans));
   table.querySelector("tbody").replaceChildren(...rows);
   const notes = subjects.map((subject, k) => describeLimit(subject, both ? `For ${NAMES[k]}, ` : "", model, answer.given)).filter(Boolean);
-  if (answer.confidence.reason) notes.push(describeNoBand(answer.confidence.reason));
+  if (answer.confidence.reason && !model.causes.length) notes.push(describeNoBand(answer.confidence.reason));
   document.getElementById("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
 }
 

@@ -1,0 +1,60 @@
+"""The report on a forest that tells causes apart."""
+
+import numpy as np
+import pytest
+
+from cqrf import CensoredQuantileForest, censored
+from cqrf.report.content import build_content
+from cqrf.report.rows import SURVIVAL_UNIT
+
+STEPS, SURVIVAL, SHARES, CAUSE = 7, 8, 9, 10  # fields of a row, as in assets/rows.js
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(150, 2))
+    time = rng.exponential(5 + 10 * X[:, 0])
+    status = np.array(["", "death", "relapse"])[rng.integers(0, 3, 150)]
+    return X, censored(np.minimum(time, 9), np.where(time < 9, status, ""), censored="")
+
+
+@pytest.fixture(scope="module")
+def content(table):
+    forest = CensoredQuantileForest(n_estimators=30, random_state=0).fit(*table)
+    return forest, build_content(forest, *table, title="t", max_rows=20)
+
+
+def test_events_are_counted_by_cause(table, content):
+    counts = [int((table[1]["cause"] == cause).sum()) for cause in ("death", "relapse")]
+    expected = f"({counts[0]} of cause death, {counts[1]} of cause relapse)"
+    assert expected in content[1]["data"]["text"][0]
+    assert content[1]["causes"] == ["death", "relapse"]
+    assert content[1]["words"]["event"] == "any event"
+
+
+def test_a_row_has_the_out_of_bag_incidence_of_each_cause(table, content):
+    forest, page = content
+    curves = forest.predict_incidence_oob()
+    drawn = [row for row in page["rows"]["rows"] if len(row) > SHARES]
+    assert len(drawn) == 20
+    for row in drawn:
+        number = row[0] - 1
+        times = np.array([page["rows"]["times"][i] for i in row[STEPS]])
+        total = np.array(row[SURVIVAL]) + np.sum(row[SHARES], axis=0)
+        assert np.abs(total - SURVIVAL_UNIT).max() <= 2
+        for k, cause in enumerate(forest.causes_):
+            # Times on the page are rounded: compare just after each.
+            wanted = curves[cause][number](times * (1 + 1e-3), "extend")
+            assert np.abs(np.array(row[SHARES][k]) / SURVIVAL_UNIT - wanted).max() < 0.1
+            assert row[SHARES][k][-1] == pytest.approx(SURVIVAL_UNIT * wanted[-1], abs=1)
+        assert row[CAUSE] == (str(table[1]["cause"][number]) or None)
+
+
+def test_rows_of_one_kind_of_event_have_no_shares(table):
+    X, y = table
+    forest = CensoredQuantileForest(n_estimators=10, random_state=0)
+    plain = censored(y["time"], y["event"])
+    page = build_content(forest.fit(X, plain), X, plain, title="t", max_rows=5)
+    assert max(map(len, page["rows"]["rows"])) == SHARES
+    assert page["causes"] == []
