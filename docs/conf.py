@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("cqrf",),
     "image_srcset": ["2x"],
+    "capture_repr": (),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "write_computation_times": False,

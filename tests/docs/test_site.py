@@ -63,6 +63,8 @@ def test_a_page_opens_without_complaint(browser, site, page, width, scheme):
     assert list_complaints(browser) == []
     assert browser.run("document.documentElement.dataset.theme") == scheme
     assert browser.run("document.documentElement.scrollWidth") <= width
+    title = "document.querySelector('main h1')"
+    assert browser.run(f"{title}.scrollWidth - {title}.clientWidth") <= 1, "the title is cut off"
     pictures = "[...document.querySelectorAll('main img')]"
     browser.run(f"{pictures}.forEach(image => image.loading = 'eager')")
     browser.wait(f"{pictures}.every(image => image.complete)")
