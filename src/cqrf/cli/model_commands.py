@@ -182,6 +182,12 @@ def serve(
     ] = False,
     jobs: Jobs = -1,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    unit: Annotated[
+        float | None,
+        typer.Option(
+            "--round", help="Round all times to multiples of this, so as not to give them away."
+        ),
+    ] = None,
 ) -> None:
     """Serve a model as a page for what-if questions and as a JSON API, until Ctrl-C."""
     with exit_on_error():
@@ -202,5 +208,6 @@ def serve(
             strict=strict,
             n_jobs=jobs,
             opens=opens,
+            unit=unit,
         )
         serve_file(task)
