@@ -40,7 +40,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     },
     {
         "_model": "bin_values codec file file_bytes file_checks file_kernels file_summary "
-        "file_working fit fitted kinds memory output predict queries residual settings share skill",
+        "file_values file_working fit fitted kinds memory output predict queries residual settings "
+        "share skill",
     },
     {
         "_prediction": "",

@@ -7,8 +7,7 @@ needs no kernel to be checked, and so no Numba: kernels are imported where they 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
@@ -19,6 +18,10 @@ from cqrf._forest.spec import MAX_BINS, MISSING
 from cqrf._input.columns import CATEGORY, DATE, DURATION, MAX_LEVELS, NUMBER
 from cqrf._input.target import SIDES
 from cqrf._input.units import are_unit_codes
+from cqrf._model.file_values import are_arms as are_arms
+from cqrf._model.file_values import are_notes as are_notes
+from cqrf._model.file_values import are_settings as are_settings
+from cqrf._model.file_values import is_plain as is_plain
 
 ALIGNMENT = 8
 KINDS = (NUMBER, DATE, DURATION, CATEGORY)
@@ -66,19 +69,6 @@ FIRST_WITH_WORKING_MODEL = 3  # format
 LARGEST_ROOT_SHARE = 0.5
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
 SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
-# Keys of the headers.
-EVERY_FILE = ("cqrf", "settings", "notes", "sections")
-FOREST_KEYS = (*EVERY_FILE, *COUNTS, *SAMPLING, "named", "seed", "censoring", "root_share")
-CONFORMAL_KEYS = (
-    *EVERY_FILE,
-    "forest_settings",
-    "coverage",
-    "cutoff",
-    "weights_depend_on_query",
-    "lower_total",
-    "upper_total",
-)
-TREATMENT_KEYS = (*EVERY_FILE, "nuisance_settings", "arms", "treated")
 LARGEST_COUNT = 2**62
 # What a file holds, in messages.
 FOREST, CONFORMAL_FOREST = "a forest", "a conformal forest"
@@ -363,45 +353,6 @@ def check_text(contents: Contents) -> None:
                 str(here, "utf-8", "surrogatepass")
             except UnicodeDecodeError:
                 raise invalid("text") from None
-
-
-def are_notes(notes: Any) -> bool:
-    """Whether these are texts by name."""
-    return isinstance(notes, Mapping) and all(
-        isinstance(text, str) for text in (*notes.keys(), *notes.values())
-    )
-
-
-def are_arms(names: Any) -> bool:
-    """Whether these are names of two arms."""
-    return (
-        isinstance(names, list)
-        and len(names) == 2
-        and all(map(is_plain, names))
-        and names[0] != names[1]
-    )
-
-
-def is_plain(value: Any) -> bool:
-    """Whether this is a text, a finite number, or True or False."""
-    return isinstance(value, str | bool | int) or (
-        isinstance(value, float) and math.isfinite(value)
-    )
-
-
-def are_settings(settings: Any) -> bool:
-    """Whether these are plain values; their meaning is checked where they are used."""
-    if not isinstance(settings, dict):
-        return False
-    return all(
-        value is None
-        or is_plain(value)
-        or (
-            isinstance(value, list)
-            and all(type(level) in (int, float) and is_plain(level) for level in value)
-        )
-        for value in settings.values()
-    )
 
 
 def narrowest(n_features: int) -> str:

@@ -32,6 +32,7 @@ from cqrf.cli.options import (
     Mean,
     Model,
     Quantiles,
+    RoundTo,
     Survival,
     TableOut,
     Unidentified,
@@ -182,12 +183,7 @@ def serve(
     ] = False,
     jobs: Jobs = -1,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    unit: Annotated[
-        float | None,
-        typer.Option(
-            "--round", help="Round all times to multiples of this, so as not to give them away."
-        ),
-    ] = None,
+    unit: RoundTo = None,
 ) -> None:
     """Serve a model as a page for what-if questions and as a JSON API, until Ctrl-C."""
     with exit_on_error():
