@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 
 from cqrf.serve.app import make_app
+from cqrf.serve.model_view import make_view
 from cqrf.serve.protocol import LimitedProtocol
 from cqrf.serve.values import RequestError, read_rows
 
@@ -164,3 +165,59 @@ def test_what_is_not_http_is_refused_with_all_headers(lone_view):
     with connections(make_app(lone_view), 1) as (odd,):
         odd.sendall(b"\x16\x03\x01 hello\r\n\r\n")
         assert receive(odd) == (400, "the request is not HTTP.")
+
+
+def list_numbers(content, name):
+    """All numbers under a name, however deep."""
+    if isinstance(content, list):
+        return [number for each in content for number in list_numbers(each, name)]
+    if not isinstance(content, dict):
+        return []
+    own = [content[name]] if isinstance(content.get(name), float | int) else []
+    return own + [number for each in content.values() for number in list_numbers(each, name)]
+
+
+def test_a_server_that_rounds_gives_no_event_time_away(
+    forest, frame, target, rows, start_server, make_client
+):
+    unit = 25.0
+    view = make_view(forest, "m.cqrf", unit=unit)
+    exact = set(target["time"].tolist())
+    asked = {
+        "rows": rows,
+        "quantiles": [0.1, 0.2, 0.5, 0.9],
+        "times": [33.3, 141.0],
+        "horizons": [99.0],
+        "intervals": [0.5],
+        "confidence": 0.9,
+    }
+    with start_server(make_app(view)) as address:
+        client = make_client(address)
+        status, found = client.post("/predict", asked)
+        assert status == 200
+        given = client.post("/predict", {"rows": rows, "given": 31.0})[1]
+        page = client.post("/subjects", {"subjects": rows[:2], "given": 12.0})[1]
+        described = client.get("/model")[1]
+    assert found["rows"][0]["survival"][0]["time"] == 25.0
+    assert found["rows"][0]["means"][0]["horizon"] == 100.0
+    assert given["rows"][0]["given"] == 25.0
+    assert page["given"] == 0.0
+    means = [mean["value"] for row in found["rows"] for mean in row["means"]]
+    times = [
+        time
+        for content in (found, given, page)
+        for name in ("value", "bound", "time", "horizon", "given")
+        for time in list_numbers(content, name)
+        if time not in means
+    ]
+    times += [*page["times"], described["first_time"], described["last_time"]]
+    assert len(times) > 50
+    assert all(time % unit == 0 for time in times)
+    assert not exact & {time for time in times if time % unit}
+
+
+def test_rounding_and_the_training_table_do_not_go_together(view, forest):
+    with pytest.raises(ValueError, match="--data shows them"):
+        make_view(forest, "m.cqrf", view.data, 10.0)
+    with pytest.raises(ValueError, match="positive number"):
+        make_view(forest, "m.cqrf", unit=0.0)

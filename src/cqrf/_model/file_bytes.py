@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 
 from cqrf._model.file_checks import (
     CONFORMAL_FOREST,
-    CONFORMAL_KEYS,
+    COUNTS,
     FOREST,
-    FOREST_KEYS,
+    SAMPLING,
     TREATMENT_FOREST,
-    TREATMENT_KEYS,
     ModelFileError,
     invalid,
     padding,
@@ -45,6 +44,19 @@ FORMAT = 4
 PREAMBLE = struct.Struct("<8sIIQ")
 DIGEST_BYTES = 32
 MOST_HEADER_BYTES = 2**16
+# Keys of the headers.
+EVERY_FILE = ("cqrf", "settings", "notes", "sections")
+FOREST_KEYS = (*EVERY_FILE, *COUNTS, *SAMPLING, "named", "seed", "censoring", "root_share")
+CONFORMAL_KEYS = (
+    *EVERY_FILE,
+    "forest_settings",
+    "coverage",
+    "cutoff",
+    "weights_depend_on_query",
+    "lower_total",
+    "upper_total",
+)
+TREATMENT_KEYS = (*EVERY_FILE, "nuisance_settings", "arms", "treated")
 
 
 class FileKind(NamedTuple):

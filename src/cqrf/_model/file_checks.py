@@ -69,19 +69,6 @@ FIRST_WITH_WORKING_MODEL, FIRST_WITH_CAUSES = 3, 4  # formats
 LARGEST_ROOT_SHARE = 0.5
 COUNTS = ("n_rows", "n_features", "n_trees", "n_nodes", "n_leaf_rows")
 SAMPLING = ("n_units", "size", "bootstrap", "honest", "bag_size")
-# Keys of the headers.
-EVERY_FILE = ("cqrf", "settings", "notes", "sections")
-FOREST_KEYS = (*EVERY_FILE, *COUNTS, *SAMPLING, "named", "seed", "censoring", "root_share")
-CONFORMAL_KEYS = (
-    *EVERY_FILE,
-    "forest_settings",
-    "coverage",
-    "cutoff",
-    "weights_depend_on_query",
-    "lower_total",
-    "upper_total",
-)
-TREATMENT_KEYS = (*EVERY_FILE, "nuisance_settings", "arms", "treated")
 LARGEST_COUNT = 2**62
 # What a file holds, in messages.
 FOREST, CONFORMAL_FOREST = "a forest", "a conformal forest"

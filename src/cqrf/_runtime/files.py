@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 try:
-    from fcntl import LOCK_EX, LOCK_NB, flock
+    import fcntl
 except ImportError:  # Windows: there an open file cannot be removed, which serves as well
-    flock = None  # type: ignore[assignment]
+    HAS_LOCKS = False
+else:
+    HAS_LOCKS = True
 
 # Errors of a disk, which do not name the file that is written.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
@@ -108,10 +110,10 @@ def open_part(target: Path) -> tuple[Path, BinaryIO]:
             opened = part.open("xb")
         except OSError as error:
             raise type(error)(error.errno, error.strerror, str(target)) from None
-        if flock is None:
+        if not HAS_LOCKS:
             return part, opened
         with contextlib.suppress(OSError):  # not every file system has locks
-            flock(opened.fileno(), LOCK_EX)
+            fcntl.flock(opened.fileno(), fcntl.LOCK_EX)
         if part.exists():
             return part, opened
         opened.close()  # another process took it for a leftover before it was locked
@@ -124,9 +126,9 @@ def remove_leftovers(target: Path) -> None:
         parts = [part for part in target.parent.iterdir() if pattern.fullmatch(part.name)]
         for part in parts:
             with contextlib.suppress(OSError), part.open("rb+") as opened:
-                if flock is not None:
-                    flock(opened.fileno(), LOCK_EX | LOCK_NB)
+                if HAS_LOCKS:
+                    fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                     part.unlink()
-            if flock is None:
+            if not HAS_LOCKS:
                 with contextlib.suppress(OSError):
                     part.unlink()

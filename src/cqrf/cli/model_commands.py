@@ -35,6 +35,7 @@ from cqrf.cli.options import (
     Mean,
     Model,
     Quantiles,
+    RoundTo,
     Survival,
     TableOut,
     Unidentified,
@@ -192,6 +193,7 @@ def serve(
     ] = False,
     jobs: Jobs = -1,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    unit: RoundTo = None,
 ) -> None:
     """Serve a model as a page for what-if questions and as a JSON API, until Ctrl-C."""
     with exit_on_error():
@@ -212,5 +214,6 @@ def serve(
             strict=strict,
             n_jobs=jobs,
             opens=opens,
+            unit=unit,
         )
         serve_file(task)

@@ -300,6 +300,12 @@ EffectSet = Annotated[
         "--set", metavar="NAME=VALUE", help="Any setting of CensoredTreatmentForest; repeatable."
     ),
 ]
+RoundTo = Annotated[
+    float | None,
+    typer.Option(
+        "--round", help="Round all times to multiples of this, so as not to give them away."
+    ),
+]
 
 
 def parse_numbers(option: str, text: str) -> list[float]:

@@ -46,6 +46,8 @@ class ServeTask(NamedTuple):
         Whether levels that training did not have are refused.
     opens : bool
         Whether to open the page in a browser.
+    unit : float or None
+        Times are rounded to multiples of it.
     """
 
     model: str
@@ -59,6 +61,7 @@ class ServeTask(NamedTuple):
     strict: bool
     n_jobs: int
     opens: bool
+    unit: float | None = None
 
 
 def serve_file(task: ServeTask) -> None:
@@ -94,11 +97,14 @@ def load_view(task: ServeTask) -> ModelView | EffectView:
     """The model of the file, with the rows of the table."""
     name = Path(task.model).name
     if is_treatment_file(task.model):
+        if task.unit is not None:
+            raise ValueError("--round is not available for a treatment forest.")
         treatment = CensoredTreatmentForest.load(task.model)
         rows = None if task.path is None else load_rows(treatment, task)
         return make_effect_view(treatment, name, rows)
     forest = CensoredQuantileForest.load(task.model)
-    return make_view(forest, name, None if task.path is None else load_rows(forest, task))
+    rows = None if task.path is None else load_rows(forest, task)
+    return make_view(forest, name, rows, task.unit)
 
 
 def load_rows(forest: AnyForest, task: ServeTask) -> DataRows:

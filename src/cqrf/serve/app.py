@@ -36,6 +36,7 @@ from cqrf.serve.predictions import (
     check_given,
     describe_subjects,
     predict_rows,
+    round_request,
 )
 from cqrf.serve.responses import BUSY, PlainJson, error_response, refuse, report_internal_error
 from cqrf.serve.schema import Limits
@@ -173,6 +174,7 @@ def _add_predictions(
             body.given,
             n_causes=len(view.model.causes),
         )
+        asked = round_request(view, asked)
         _check_size(len(body.rows), asked, limits)
         check_given(view, asked.given, len(body.rows))
 
@@ -195,7 +197,7 @@ def _add_predictions(
 
         def respond() -> PlainJson:
             rows = read_rows(body.subjects, columns, "subjects", strict=True)
-            given = body.given
+            given = None if body.given is None else float(view.round(body.given))
             return PlainJson(
                 {
                     "times": view.grid(given).tolist(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,9 @@ class ModelView:
         Grid on which survival curves are given.
     no_errors_reason : str or None
         Why the forest has no standard errors; None if it has.
+    unit : float or None
+        Times of requests and responses are multiples of it: those of training rows are not given
+        away. None: times are exact.
     """
 
     forest: CensoredQuantileForest
@@ -46,6 +50,11 @@ class ModelView:
     solver: QuantileSolver
     times: NDArray[np.float64]
     no_errors_reason: str | None
+    unit: float | None = None
+
+    def round(self, times: Any) -> Any:
+        """Times as multiples of the unit, if there is one."""
+        return times if self.unit is None else np.round(np.divide(times, self.unit)) * self.unit
 
     @property
     def model(self) -> Model:
@@ -65,11 +74,15 @@ class ModelView:
     def grid(self, given: float | None) -> NDArray[np.float64]:
         """Even grid of times on which curves are given, from the time already survived on."""
         if given is None:
-            return self.times
+            return self.round_grid(self.times)
         longest = float(self.model.training_target.time.max()) - given
         if longest <= 0:  # nothing is known: the grid only gives the chart an axis
             longest = float(np.ptp(self.times))
-        return np.linspace(0.0, (1 + PADDING) * longest, N_TIMES)
+        return self.round_grid(np.linspace(0.0, (1 + PADDING) * longest, N_TIMES))
+
+    def round_grid(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A grid of multiples of the unit, if there is one."""
+        return times if self.unit is None else np.unique(self.round(times))
 
     @property
     def shows_training(self) -> bool:
@@ -83,9 +96,18 @@ class ModelView:
         return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:8]
 
 
-def make_view(forest: CensoredQuantileForest, name: str, data: DataRows | None = None) -> ModelView:
+def make_view(
+    forest: CensoredQuantileForest,
+    name: str,
+    data: DataRows | None = None,
+    unit: float | None = None,
+) -> ModelView:
     """Join the forest with its columns and rows."""
     model = forest.model_
+    if unit is not None and not (np.isfinite(unit) and unit > 0):
+        raise ValueError(f"--round {unit:g}: give a positive number of units of time.")
+    if unit is not None and data is not None and data.training is not None:
+        raise ValueError("--round hides the times of training rows, and --data shows them.")
     training = data.matrix if data is not None and data.training is not None else None
     low, high = time_range(model.training_target.time)
     padding = PADDING * (high - low)
@@ -99,6 +121,7 @@ def make_view(forest: CensoredQuantileForest, name: str, data: DataRows | None =
         solver=read_solver(forest, model.censoring),
         times=np.linspace(start, high + padding, N_TIMES),
         no_errors_reason=find_no_errors_reason(model),
+        unit=unit,
     )
 
 

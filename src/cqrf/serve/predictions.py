@@ -29,6 +29,7 @@ from cqrf._model.predict import (
 from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._views.causes import cause_of
+from cqrf._survival.quantiles import Solution
 from cqrf._views.curves import SHOWN_LEVELS
 from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
@@ -133,6 +134,21 @@ def predict_rows(
     return predictions
 
 
+def round_request(view: ModelView, request: PredictionRequest) -> PredictionRequest:
+    """The request at times that are multiples of the unit, if the server has one.
+
+    Otherwise the steps of curves, and so the times of training rows, could be found by trying.
+    """
+    if view.unit is None:
+        return request
+    given = request.given
+    return request._replace(
+        times=view.round(request.times).tolist(),
+        horizons=view.round(request.horizons).tolist(),
+        given=None if given is None else view.round(given).tolist(),
+    )
+
+
 def check_given(view: ModelView, given: float | Sequence[float] | None, n_rows: int) -> None:
     """Refuse times already survived if times are left-censored, or if there are not n of them."""
     if given is None:
@@ -174,13 +190,15 @@ def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRe
             np.where(is_known, horizon, np.nan) if horizon <= 0 else mean
             for horizon, mean in zip(request.horizons, found, strict=True)
         ]
+    if quantile_intervals is not None:
+        quantile_intervals = view.round(quantile_intervals)
     return Estimates(
-        quantiles=solution.values,
-        bounds=solution.last_neighbor,
+        quantiles=view.round(solution.values),
+        bounds=view.round(solution.last_neighbor),
         max_levels=max_levels,
         survival=survival,
         means=np.column_stack([np.empty((len(matrix), 0)), *found]),
-        known=known,
+        known=view.round(known),
         quantile_intervals=quantile_intervals,
         survival_intervals=survival_intervals,
     )
@@ -240,6 +258,7 @@ def describe_subjects(
 ) -> list[dict[str, Any]]:
     """Everything that the page shows of each row of a matrix."""
     check_given(view, given, len(matrix))
+    given = None if given is None else float(view.round(given))
     model, solver, times = view.model, view.solver, view.grid(given)
     readers: list[Any] = [
         Quantiles(solver, np.array(SHOWN_LEVELS)),
@@ -257,6 +276,7 @@ def describe_subjects(
         width = confidence_width(CONFIDENCE) * errors
         with np.errstate(over="ignore"):
             lower, upper = survival_interval(survival, width, model.censoring)
+    solution = Solution(view.round(solution.values), view.round(solution.last_neighbor))
     subjects = []
     for i in range(len(matrix)):
         bound = float(solution.last_neighbor[i])
