@@ -23,7 +23,7 @@ from cqrf._survival.mixture import thin_root
 from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
 
-NODE_FACTOR = 1.5
+NODE_FACTOR = 3.0
 
 
 class ResidualTrees(NamedTuple):
