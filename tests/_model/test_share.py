@@ -9,7 +9,7 @@ from cqrf._input.target import Target
 from cqrf._model import share
 from cqrf._model.fit import add_root_share
 from cqrf._model.share import (
-    CLEAR_GAIN,
+    LEAST_GAIN,
     MOST_SHARE,
     PRIOR_SHARE,
     SHRINKAGE,
@@ -61,18 +61,17 @@ def best_by_grid(scored, forest, root, times, marginal=0.5):
         score_by_loops(scored, (1 - a) * forest + a * root, times) for a in (0.0, 1.0, 0.5)
     )
     gain = 1 - of_root / score_by_loops(scored, np.full(forest.shape, marginal), times)
-    if gain <= 0:
+    if gain <= LEAST_GAIN:
         return 0.0
-    prior = PRIOR_SHARE * min(1.0, gain / CLEAR_GAIN)
     # The score is a parabola in the share: three values give it everywhere.
     curvature = 2 * (of_forest + of_root - 2 * of_middle)
     slope = of_root - of_forest - curvature
     ridge = SHRINKAGE / scored.event.sum()
     values = (curvature * grid**2 + slope * grid) / of_forest
-    return grid[np.argmin(values + ridge * (grid - prior) ** 2)]
+    return grid[np.argmin(values + ridge * (grid - PRIOR_SHARE) ** 2)]
 
 
-@pytest.mark.parametrize("marginal", [0.5, "just worse than the root", "just better"])
+@pytest.mark.parametrize("marginal", [0.5, "worse enough", "not enough"])
 @pytest.mark.parametrize("seed", range(6))
 def test_equal_halves_give_the_minimiser_of_the_score(seed, marginal):
     scored, truth, times = make_scored(seed, n=600)
@@ -80,8 +79,9 @@ def test_equal_halves_give_the_minimiser_of_the_score(seed, marginal):
     forest = np.clip(truth + rng.normal(0, 0.25, truth.shape), 0, 1)
     root = np.clip(truth + rng.normal(0, [0.1, 0.25, 0.4][seed % 3], truth.shape), 0, 1)
     if marginal != 0.5:
-        relative = 1 + (0.4 if marginal == "just worse than the root" else -0.4) * CLEAR_GAIN
-        marginal = find_constant(scored, times, relative * score_by_loops(scored, root, times))
+        gain = LEAST_GAIN * (1.1 if marginal == "worse enough" else 0.9)
+        score = score_by_loops(scored, root, times) / (1 - gain)
+        marginal = find_constant(scored, times, score)
     found = choose(scored, (forest, forest), root, times, marginal)
     expected = best_by_grid(scored, forest, root, times, marginal)
     assert found == pytest.approx(expected, abs=0.0011)

@@ -153,7 +153,7 @@ def grow_model(
         first_at_risk=first_at_risk(ranked),
     )
     n_direct = count_direct(settings.n_trees)
-    growing = residual_growing(settings.growing)
+    growing = residual_growing(settings.growing, sampling.n_units)
     residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
     groups = [
         TreeGroup(rows, sampling, settings.growing, keys.take(slice(0, n_direct))),

@@ -7,14 +7,13 @@ Its share a is therefore chosen by the integrated Brier score of the training ro
     mixture = (1 - a) forest + a root,   score(a) = A a^2 - 2 b a + constant,
 
 with inverse-probability-of-censoring weights. Scores of single tables are noisy, and on most real
-tables a third is close to the best share. So the share is shrunk towards a prior share a0: relative
-to the score of the forest alone,
+tables a third is close to the best share. So the share is shrunk towards PRIOR_SHARE: relative to
+the score of the forest alone,
 
-    a = (b + c a0) / (A + c),  c = SHRINKAGE / number of events,  cut to [0, MOST_SHARE].
+    a = (b + c PRIOR_SHARE) / (A + c),  c = SHRINKAGE / number of events,  cut to [0, MOST_SHARE].
 
-The prior share depends on whether the working model has found anything. Let r be the share of the
-Kaplan-Meier curve's score by which the root's score is lower. Then a0 = PRIOR_SHARE min(1, r /
-CLEAR_GAIN), and without such a gain the root has no share.
+A working model that finds nothing cannot help: unless the root's score is lower than that of the
+Kaplan-Meier curve by the fraction LEAST_GAIN, the root has no share.
 
 Out of bag a row has few trees, so that its curve is noisier than the forest's. The noise of the
 forest's square is left out: products are taken between two halves of the trees.
@@ -41,7 +40,7 @@ from cqrf.metrics.ipcw import EvaluationRows, marginal_weights, read_evaluation_
 from cqrf.metrics.survival import default_times
 
 PRIOR_SHARE, SHRINKAGE = 1 / 3, 10.0
-CLEAR_GAIN = 0.02
+LEAST_GAIN = 0.01
 MOST_SHARE = 0.5
 # The score is computed from so many rows at most. With more units than these the root has no share:
 # which trees have drawn a row would take too long to find, and a large forest needs no help.
@@ -114,7 +113,7 @@ class ScoredCurves(NamedTuple):
 
 
 def best_share(scored: EvaluationRows, curves: ScoredCurves, times: Floats) -> float:
-    """The share that minimises the score, shrunk towards the prior share."""
+    """The share that minimises the score, shrunk towards PRIOR_SHARE."""
     is_past = scored.time[:, np.newaxis] <= times
     weight = ~is_past / scored.censoring_survival_at(times)
     had_event = is_past & scored.event[:, np.newaxis]
@@ -123,9 +122,8 @@ def best_share(scored: EvaluationRows, curves: ScoredCurves, times: Floats) -> f
     # Errors: probability less outcome.
     first, second, root, marginal = (curve - ~is_past for curve in curves)
     root_score, marginal_score = np.sum(weight * root**2), np.sum(weight * marginal**2)
-    if root_score >= marginal_score:
+    if root_score >= (1.0 - LEAST_GAIN) * marginal_score:
         return 0.0
-    prior_share = PRIOR_SHARE * min(1.0, (1.0 - root_score / marginal_score) / CLEAR_GAIN)
     forest = (first + second) / 2
     towards_root = root - forest
     # The square of the forest's error without the noise of its trees; the same noise is in A and,
@@ -137,7 +135,7 @@ def best_share(scored: EvaluationRows, curves: ScoredCurves, times: Floats) -> f
     if score <= 0:
         return 0.0
     shrinkage = SHRINKAGE / max(1, int(scored.event.sum()))
-    share = (slope / score + shrinkage * prior_share) / (max(0.0, curvature / score) + shrinkage)
+    share = (slope / score + shrinkage * PRIOR_SHARE) / (max(0.0, curvature / score) + shrinkage)
     return float(np.clip(share, 0.0, MOST_SHARE))
 
 
