@@ -12,7 +12,8 @@ from cqrf import CensoredQuantileForest, censored
 from cqrf._forest.traversal import find_leaves
 from cqrf._input.target import Target
 from cqrf._model.queries import encode_queries
-from cqrf._model.residual import count_direct, rank_residuals
+from cqrf._model.residual import count_direct, rank_residuals, residual_growing
+from cqrf._model.settings import read_growing
 from cqrf._survival.curves import as_curves
 from cqrf._working_model.transform import WorkingModel
 from cqrf.datasets import make_aft
@@ -133,3 +134,15 @@ def test_the_root_is_the_kaplan_meier_curve_of_all_residuals(late):
     at = np.linspace(0, residual.max(), 77)
     found = as_curves(trees.root, "right")(at, "extend")[0]
     np.testing.assert_allclose(found, peer.predict(at), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "smallest"), [(50, 16), (1019, 16), (1020, 17), (1500, 25), (2000, 33), (10**6, 33)]
+)
+def test_residual_nodes_grow_with_the_table(n, smallest):
+    """A sixtieth of the rows, between 1.5 and 3 times the 11 rows of direct trees."""
+    growing = read_growing(CensoredQuantileForest(), 5)
+    found = residual_growing(growing, n)
+    assert found.limits.min_samples_split == smallest
+    assert found.limits._replace(min_samples_split=11) == growing.limits
+    assert found.criterion == growing.criterion

@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
+from lifelines import KaplanMeierFitter
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf._input.target import Target
 from cqrf._model import share
 from cqrf._model.fit import add_root_share
-from cqrf._model.share import MARGIN, MOST_SHARE, SHRINKAGE, best_share
+from cqrf._model.share import (
+    LEAST_GAIN,
+    MOST_SHARE,
+    PRIOR_SHARE,
+    SHRINKAGE,
+    ScoredCurves,
+    best_share,
+)
 from cqrf.datasets import make_sine
 from cqrf.metrics.ipcw import read_evaluation_rows
 
@@ -40,38 +48,70 @@ def score_by_loops(scored, survival, times):
     return total
 
 
-def best_by_grid(scored, forest, root, times):
-    """The best share on a grid: relative score, with a margin and a ridge penalty on the share."""
+def choose(scored, halves, root, times, marginal=0.5):
+    """The share, with a constant curve in place of Kaplan-Meier's."""
+    curves = ScoredCurves(*halves, root, np.full(len(times), marginal))
+    return best_share(scored, curves, times)
+
+
+def best_by_grid(scored, forest, root, times, marginal=0.5):
+    """The best share on a grid: relative score, with a ridge penalty towards the prior share."""
     grid = np.linspace(0, MOST_SHARE, 501)
     of_forest, of_root, of_middle = (
         score_by_loops(scored, (1 - a) * forest + a * root, times) for a in (0.0, 1.0, 0.5)
     )
+    gain = 1 - of_root / score_by_loops(scored, np.full(forest.shape, marginal), times)
+    if gain <= LEAST_GAIN:
+        return 0.0
     # The score is a parabola in the share: three values give it everywhere.
     curvature = 2 * (of_forest + of_root - 2 * of_middle)
     slope = of_root - of_forest - curvature
     ridge = SHRINKAGE / scored.event.sum()
     values = (curvature * grid**2 + slope * grid) / of_forest
-    return grid[np.argmin(values + 2 * MARGIN * grid + ridge * grid**2)]
+    return grid[np.argmin(values + ridge * (grid - PRIOR_SHARE) ** 2)]
 
 
+@pytest.mark.parametrize("marginal", [0.5, "worse enough", "not enough"])
 @pytest.mark.parametrize("seed", range(6))
-def test_equal_halves_give_the_minimiser_of_the_score(seed):
-    scored, truth, times = make_scored(seed)
+def test_equal_halves_give_the_minimiser_of_the_score(seed, marginal):
+    scored, truth, times = make_scored(seed, n=600)
     rng = np.random.default_rng(seed)
     forest = np.clip(truth + rng.normal(0, 0.25, truth.shape), 0, 1)
-    root = np.clip(truth + rng.normal(0, [0.1, 0.25, 0.5][seed % 3], truth.shape), 0, 1)
-    found = best_share(scored, (forest, forest), root, times)
-    assert found == pytest.approx(best_by_grid(scored, forest, root, times), abs=0.0011)
-    if seed % 3 == 2:
-        assert 0 < found < MOST_SHARE
+    root = np.clip(truth + rng.normal(0, [0.1, 0.25, 0.4][seed % 3], truth.shape), 0, 1)
+    if marginal != 0.5:
+        gain = LEAST_GAIN * (1.1 if marginal == "worse enough" else 0.9)
+        score = score_by_loops(scored, root, times) / (1 - gain)
+        marginal = find_constant(scored, times, score)
+    found = choose(scored, (forest, forest), root, times, marginal)
+    expected = best_by_grid(scored, forest, root, times, marginal)
+    assert found == pytest.approx(expected, abs=0.0011)
+
+
+def find_constant(scored, times, score):
+    """A constant curve above 1/2 with this score, by bisection."""
+    low, high = 0.5, 3.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_less = score_by_loops(scored, np.full((len(scored.time), len(times)), middle), times)
+        low, high = (middle, high) if is_less < score else (low, middle)
+    return low
 
 
 def test_the_share_is_between_0_and_its_maximum():
     scored, truth, times = make_scored(n=3000)
     noise = np.random.default_rng(1).random(truth.shape)
-    assert best_share(scored, (truth, truth), noise, times) == 0.0
-    assert best_share(scored, (noise, noise), truth, times) == MOST_SHARE
-    assert best_share(scored, (truth, truth), truth, times) == 0.0
+    assert choose(scored, (truth, truth), noise, times, 2.0) < 0.01
+    # The root is twice as far from the truth, on the same side: the best share is -1.
+    assert choose(scored, (truth + 0.2, truth + 0.2), truth + 0.4, times, 2.0) == 0.0
+    assert choose(scored, (noise, noise), truth, times) == MOST_SHARE
+
+
+def test_the_prior_share_where_rows_cannot_tell():
+    """Equal curves: a third if they are clearly better than Kaplan-Meier's, 0 if not better."""
+    scored, truth, times = make_scored()
+    assert choose(scored, (truth, truth), truth, times) == pytest.approx(PRIOR_SHARE)
+    constant = np.full(truth.shape, 0.5)
+    assert choose(scored, (constant, constant), constant, times) == 0.0
 
 
 def test_noise_of_the_trees_does_not_count_in_favour_of_the_root():
@@ -81,11 +121,11 @@ def test_noise_of_the_trees_does_not_count_in_favour_of_the_root():
     root = np.clip(truth + 0.2 * np.sin(9 * truth), 0, 1)
     forest = 0.85 * truth + 0.1
     noisy = [forest + rng.normal(0, 0.3, truth.shape) for _ in range(2)]
-    expected = best_share(scored, (forest, forest), root, times)
+    expected = choose(scored, (forest, forest), root, times)
     average = (noisy[0] + noisy[1]) / 2
     assert 0.05 < expected < 0.4
-    assert best_share(scored, tuple(noisy), root, times) == pytest.approx(expected, abs=0.05)
-    assert best_share(scored, (average, average), root, times) > expected + 0.1
+    assert choose(scored, tuple(noisy), root, times) == pytest.approx(expected, abs=0.05)
+    assert choose(scored, (average, average), root, times) > expected + 0.1
 
 
 def fit(X, y, n_trees=100, **settings):
@@ -115,16 +155,19 @@ def test_the_share_is_that_of_halves_of_the_trees(monkeypatch):
     """The curves that are compared are the public ones of the same trees."""
     (X, y), seen = make_proportional(), {}
 
-    def keep(scored, halves, root, times):
-        seen.update(scored=scored, halves=halves, root=root, times=times)
+    def keep(scored, curves, times):
+        seen.update(scored=scored, times=times, **curves._asdict())
         return 0.1
 
     monkeypatch.setattr(share, "best_share", keep)
     model = fit(X, y, 200)
     assert model.working.root_share == 0.1
-    first, second = seen["halves"]
+    first, second = seen["first"], seen["second"]
     assert first.shape == second.shape == seen["root"].shape == (200, len(seen["times"]))
     np.testing.assert_array_equal(seen["scored"].time, y["time"])
+    kaplan_meier = KaplanMeierFitter().fit(y["time"], y["event"])
+    expected = kaplan_meier.survival_function_at_times(seen["times"])
+    np.testing.assert_allclose(seen["marginal"], expected, rtol=1e-9)
     # The root is the model's own prediction: out of bag, exp(-H0(t) exp(l)) where it is right.
     working = model.working
     predictor = working.linear_predictor[model.ranks][:, np.newaxis]

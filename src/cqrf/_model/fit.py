@@ -162,7 +162,7 @@ def grow_model(
         first_at_risk=first_at_risk(ranked),
     )
     n_direct = count_direct(settings.n_trees)
-    growing = residual_growing(settings.growing)
+    growing = residual_growing(settings.growing, sampling.n_units)
     residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
     direct_keys, residual_keys = keys.take(slice(0, n_direct)), keys.take(slice(n_direct, None))
     groups = [

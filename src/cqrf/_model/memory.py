@@ -8,7 +8,8 @@ from typing import NamedTuple
 from joblib import effective_n_jobs
 
 from cqrf._forest.binning import EDGE_SAMPLE
-from cqrf._forest.spec import N_BINS
+from cqrf._forest.spec import N_BINS, Limits
+from cqrf._model.residual import residual_growing
 from cqrf._model.settings import Settings
 from cqrf._model.share import BLOCK_ROWS, MOST_UNITS
 from cqrf._model.share import MOST_ROWS as SCORED_ROWS
@@ -51,17 +52,17 @@ def estimate_memory(
     settings: Settings, n: int, n_features: int, n_jobs: int | None
 ) -> MemoryEstimate:
     """Memory of a fit to n rows of so many features."""
-    limits, n_trees, honest = settings.growing.limits, settings.n_trees, settings.honest
+    n_trees, honest = settings.n_trees, settings.honest
     size = settings.sample_size(n)
     split_rows = size // 2 if honest else size
     leaf_rows = size - split_rows if honest else size
-    leaf_size = LEAF_SHARE * max(limits.min_samples_split, 2 * limits.min_samples_leaf)
-    leaves = max(1.0, split_rows / max(leaf_size, limits.min_samples_leaf))
-    if honest:
-        leaves *= 1.0 - math.exp(-FILLING_SHARE * leaf_rows / leaves)
-    most_by_depth = 2.0 ** min(limits.max_depth, 60)
     most_by_bins = float(settings.max_bins) ** min(n_features, 8)
-    leaves = max(1.0, min(leaves, most_by_depth, most_by_bins))
+    kinds = [settings.growing.limits]
+    if settings.working_model is not None:
+        kinds.append(residual_growing(settings.growing, n).limits)
+    filling = leaf_rows if honest else None
+    leaves = sum(_count_leaves(each, split_rows, filling, most_by_bins) for each in kinds)
+    leaves /= len(kinds)
     nodes = 2 * leaves - 1
 
     forest = n_trees * (NODE_BYTES * nodes + LEAF_BYTES * leaves + 4 * leaf_rows)
@@ -101,6 +102,17 @@ def estimate_memory(
         model - forest + working + codes + after + FIXED_BYTES,
     )
     return MemoryEstimate(round(peak), round(model + working + 4 * residual_leaf_rows))
+
+
+def _count_leaves(
+    limits: Limits, split_rows: int, filling_rows: int | None, most_by_bins: float
+) -> float:
+    """Leaves of a tree; without those that no row of the half that fills leaves reaches."""
+    leaf_size = LEAF_SHARE * max(limits.min_samples_split, 2 * limits.min_samples_leaf)
+    leaves = max(1.0, split_rows / max(leaf_size, limits.min_samples_leaf))
+    if filling_rows is not None:
+        leaves *= 1.0 - math.exp(-FILLING_SHARE * filling_rows / leaves)
+    return max(1.0, min(leaves, 2.0 ** min(limits.max_depth, 60), most_by_bins))
 
 
 def _working_fit(n: int, n_features: int) -> float:

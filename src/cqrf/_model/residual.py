@@ -25,7 +25,7 @@ from cqrf._survival.mixture import thin_root
 from cqrf._working_model.transform import WorkingModel
 from cqrf.metrics.ipcw import marginal_weights
 
-NODE_FACTOR = 1.5
+NODE_FACTORS, NODE_SHARE = (1.5, 3.0), 1 / 60
 
 
 class ResidualTrees(NamedTuple):
@@ -65,13 +65,15 @@ def count_direct(n_trees: int) -> int:
     return (n_trees + 1) // 2
 
 
-def residual_growing(growing: Growing) -> Growing:
-    """How residual trees are grown: nodes must be larger by NODE_FACTOR than in direct trees.
+def residual_growing(growing: Growing, n_units: int) -> Growing:
+    """How residual trees of a table of so many units are grown: with larger nodes than direct ones.
 
-    Residuals hold less signal than times.
+    Residuals hold less signal than times. The smallest node that is split has NODE_SHARE of all
+    units, within NODE_FACTORS times that of direct trees.
     """
     limits = growing.limits
-    smallest = int(NODE_FACTOR * limits.min_samples_split)
+    least, most = (int(factor * limits.min_samples_split) for factor in NODE_FACTORS)
+    smallest = min(max(least, int(NODE_SHARE * n_units)), most)
     return growing._replace(limits=limits._replace(min_samples_split=smallest))
 
 

@@ -6,11 +6,14 @@ Its share a is therefore chosen by the integrated Brier score of the training ro
 
     mixture = (1 - a) forest + a root,   score(a) = A a^2 - 2 b a + constant,
 
-with inverse-probability-of-censoring weights. Relative to the score of the forest alone,
+with inverse-probability-of-censoring weights. Scores of single tables are noisy, and on most real
+tables a third is close to the best share. So the share is shrunk towards PRIOR_SHARE: relative to
+the score of the forest alone,
 
-    a = (b - MARGIN) / (A + SHRINKAGE / number of events),  cut to [0, MOST_SHARE]:
+    a = (b + c PRIOR_SHARE) / (A + c),  c = SHRINKAGE / number of events,  cut to [0, MOST_SHARE].
 
-the root takes part only if the score gains clearly.
+A working model that finds nothing cannot help: unless the root's score is lower than that of the
+Kaplan-Meier curve by the fraction LEAST_GAIN, the root has no share.
 
 Out of bag a row has few trees, so that its curve is noisier than the forest's. The noise of the
 forest's square is left out: products are taken between two halves of the trees.
@@ -31,12 +34,13 @@ from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries
 from cqrf._model.residual import ResidualTrees
 from cqrf._runtime.threads import thread_map
-from cqrf._survival.curves import as_curves, compute_steps
+from cqrf._survival.curves import as_curves, compute_steps, step_curves
 from cqrf._survival.mixture import Scale, make_scale, map_steps, repeat_steps
-from cqrf.metrics.ipcw import EvaluationRows, read_evaluation_rows
+from cqrf.metrics.ipcw import EvaluationRows, marginal_weights, read_evaluation_rows
 from cqrf.metrics.score_times import default_times
 
-MARGIN, SHRINKAGE = 0.0075, 1.0
+PRIOR_SHARE, SHRINKAGE = 1 / 3, 10.0
+LEAST_GAIN = 0.01
 MOST_SHARE = 0.5
 # The score is computed from so many rows at most. With more units than these the root has no share:
 # which trees have drawn a row would take too long to find, and a large forest needs no help.
@@ -91,31 +95,47 @@ def choose_root_share(
     tasks = [(model, residual, block, times) for block in blocks]
     parts = thread_map(_read_block, tasks, n_jobs)
     first, second, root = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return best_share(scored, (first, second), root, times)
+    marginal = step_curves(marginal_weights(rows.weight, len(rows.time)), model.ranked_target)
+    curves = ScoredCurves(first, second, root, marginal(times, "extend")[0])
+    return best_share(scored, curves, times)
 
 
-def best_share(
-    scored: EvaluationRows, halves: tuple[Floats, Floats], root: Floats, times: Floats
-) -> float:
-    """The share that minimises the score, from survival probabilities of (n, n_times) each."""
+class ScoredCurves(NamedTuple):
+    """Survival probabilities of the scored rows, (n, n_times) each; the last for all rows."""
+
+    first: Floats
+    """From every other tree."""
+    second: Floats
+    """From the other trees."""
+    root: Floats
+    marginal: Floats
+    """Kaplan-Meier curve of all training rows, (n_times,)."""
+
+
+def best_share(scored: EvaluationRows, curves: ScoredCurves, times: Floats) -> float:
+    """The share that minimises the score, shrunk towards PRIOR_SHARE."""
     is_past = scored.time[:, np.newaxis] <= times
     weight = ~is_past / scored.censoring_survival_at(times)
     had_event = is_past & scored.event[:, np.newaxis]
     weight += had_event / scored.censoring_survival_before(scored.time)[:, np.newaxis]
     weight *= scored.sample_weight[:, np.newaxis]
-    first, second = (half - ~is_past for half in halves)  # errors: probability less outcome
+    # Errors: probability less outcome.
+    first, second, root, marginal = (curve - ~is_past for curve in curves)
+    root_score, marginal_score = np.sum(weight * root**2), np.sum(weight * marginal**2)
+    if root_score >= (1.0 - LEAST_GAIN) * marginal_score:
+        return 0.0
     forest = (first + second) / 2
-    towards_root = root - ~is_past - forest
+    towards_root = root - forest
     # The square of the forest's error without the noise of its trees; the same noise is in A and,
     # with the opposite sign, in b.
     noise = np.sum(weight * (forest**2 - first * second))
     score = np.sum(weight * forest**2) - noise
     curvature = np.sum(weight * towards_root**2) - noise
     slope = -np.sum(weight * forest * towards_root) - noise
-    if score <= 0 or curvature <= 0:
+    if score <= 0:
         return 0.0
     shrinkage = SHRINKAGE / max(1, int(scored.event.sum()))
-    share = (slope / score - MARGIN) / (curvature / score + shrinkage)
+    share = (slope / score + shrinkage * PRIOR_SHARE) / (max(0.0, curvature / score) + shrinkage)
     return float(np.clip(share, 0.0, MOST_SHARE))
 
 

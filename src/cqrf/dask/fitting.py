@@ -110,7 +110,7 @@ def fit_on_cluster(
         working = fetch_working_model(preprocessing)
         has_root = working is not None and can_have_root(sampling)
         keep_all = has_root or table.n_rows <= MAX_KEPT_ROWS or settings.solver.method != BERAN
-        specs = make_growth_specs(tasks, binned, settings, working)
+        specs = make_growth_specs(tasks, binned, settings, working, n_units)
         batches = grow_trees(
             tasks, binned, sampling, settings, specs, return_rows=not keep_all, verbose=verbose
         )
@@ -190,7 +190,11 @@ def number_kinds(n_trees: int, n_kinds: int) -> list[tuple[int, ...]]:
 
 
 def make_growth_specs(
-    tasks: ClusterTasks, binned: BinnedTable, settings: Settings, working: WorkingModel | None
+    tasks: ClusterTasks,
+    binned: BinnedTable,
+    settings: Settings,
+    working: WorkingModel | None,
+    n_units: int,
 ) -> list[GrowthSpec]:
     """How direct trees are grown and, with a working model, how residual trees are."""
     summaries = [part.summary for part in binned.table.parts]
@@ -216,7 +220,7 @@ def make_growth_specs(
         ]
     )
     last_entry = max(part.last_entry for part in residuals)
-    growing = residual_growing(settings.growing)
+    growing = residual_growing(settings.growing, n_units)
     residual = direct._replace(
         growing=scale_criterion(growing, max(part.largest for part in residuals)),
         has_late_entry=last_entry >= min(part.first for part in residuals),
