@@ -43,8 +43,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     },
     {
         "_model": "bin_values codec file file_bytes file_causes file_checks file_kernels "
-        "file_summary file_values file_working fit fitted incidence kinds memory output predict queries "
-        "residual settings share skill",
+        "file_summary file_values file_working fit fitted incidence kinds memory output predict "
+        "queries residual settings share skill",
     },
     {
         "_prediction": "",
@@ -55,8 +55,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "calibration": "",
         "_conformal": "file scores table",
         "conformal": "",
-        "_effects": "averages bags file fit fitted follow_up forest halves leaf_means linear methods "
-        "nuisances predict projection ranking response smoothing targets treatment",
+        "_effects": "averages bags file fit fitted follow_up forest halves leaf_means linear "
+        "methods nuisances predict projection ranking response smoothing targets treatment",
         "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",

@@ -28,8 +28,8 @@ from cqrf._model.predict import (
 )
 from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import confidence_width, survival_interval
-from cqrf._views.causes import cause_of
 from cqrf._survival.quantiles import Solution
+from cqrf._views.causes import cause_of
 from cqrf._views.curves import SHOWN_LEVELS
 from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
