@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.causes import Cause, find_cause
+from cqrf._model.bag_checks import check_errors
 from cqrf._model.fitted import Model
 from cqrf._model.predict import (
     ArrayReader,
@@ -17,7 +18,6 @@ from cqrf._model.predict import (
     Quantiles,
     Reader,
     RestrictedMean,
-    check_errors,
 )
 from cqrf._runtime.arguments import read_times
 from cqrf._survival.incidence import IncidenceCurves, incidence_curves
