@@ -146,9 +146,7 @@ def tune(
     True
     """
     start, rng = read_start(forest), check_random_state(random_state)
-    target = read_target(y)
-    refuse_intervals(target.lower, "tune is")
-    candidates = draw_candidates(space, start, len(target.time), n_trials, rng)
+    candidates = draw_candidates(space, start, count_rows(y), n_trials, rng)
     data = TrainingData(X, y, sample_weight, groups)
     levels = None if quantiles is None else read_levels(quantiles)[0]
     search = Search(start, candidates, data, levels, choose_seed(start, rng))
@@ -240,6 +238,13 @@ class Search(NamedTuple):
         """One row for each trial, with every setting that was searched."""
         names = sorted({name for candidate in self.candidates for name in candidate})
         return [trial.as_row(names) for trial in trials]
+
+
+def count_rows(y: Any) -> int:
+    """Rows of a target, which must have scores."""
+    target = read_target(y)
+    refuse_intervals(target.lower, "tune is")
+    return len(target.time)
 
 
 def run_search(search: Search, verbose: bool) -> list[Trial]:

@@ -20,35 +20,36 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_runtime": "arguments compiling files intrinsics plain_intrinsics progress random threads",
     },
     {
-        "_input": "causes columns features frames risk_sets sample_weight target units "
-        "written_values",
+        "_input": "causes columns features frames intervals risk_sets sample_weight target times "
+        "units written_values",
     },
     {
         "_forest": "binning categories grower histograms layout rows sampling spec splitting "
         "training traversal weights workspace "
         "criteria criteria.at_risk criteria.cause_logrank criteria.cause_quantile "
-        "criteria.censored_quantile criteria.effect criteria.logrank criteria.quantile "
-        "criteria.variance",
+        "criteria.censored_quantile criteria.effect criteria.interval_quantile criteria.logrank "
+        "criteria.quantile criteria.variance",
     },
     {
         "_working_model": "cox design fit transform",
     },
     {
-        "_survival": "curve_views curves equation incidence little_bags mixture mixture_quantiles "
-        "quantiles step_curves",
+        "_survival": "curve_views curves equation incidence innermost interval_curves "
+        "interval_scale little_bags mixture mixture_quantiles npmle quantiles step_curves",
     },
     {
         "metrics": "auc bootstrap causes concordance incidence incidence_calibration ipcw metric "
         "quantile registry score_times scorers skill survival",
     },
     {
-        "_model": "bin_values codec file file_bytes file_causes file_checks file_kernels "
-        "file_summary file_values file_working fit fitted incidence kinds memory output predict "
-        "queries residual settings share skill",
+        "_model": "bag_checks bin_values codec file file_bytes file_causes file_checks "
+        "file_intervals file_kernels file_summary file_values file_working fit fitted incidence "
+        "intervals kinds memory output predict queries residual settings share skill",
     },
     {
         "_prediction": "",
         "_incidence_methods": "",
+        "_interval_methods": "",
         "estimator": "",
     },
     {
@@ -62,8 +63,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "inspection": "dependence forests importance",
         "tuning": "",
         "datasets": "competing generators randomness tables treatment",
-        "plots": "at_risk calibration direct_labels effect_labels effects features node_sizes "
-        "style subgroups survival",
+        "plots": "at_risk calibration direct_labels effect_labels effects features incidence "
+        "intervals node_sizes style subgroups survival",
     },
     {
         "cqrf": "",  # the public names, loaded on first use

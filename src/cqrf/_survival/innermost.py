@@ -114,12 +114,11 @@ def find_innermost(ranks, weights, ends, work):
     n_rows, n_intervals, total = 0, 0, 0.0
     for i in range(ranks.shape[0]):
         if weights[i] > 0.0:
-            key = np.uint64(ends.left[ranks[i]])
-            lefts[key >> WORD] |= ONE << (key & WITHIN)
-            key = np.uint64(ends.right[ranks[i]])
-            rights[key >> WORD] |= ONE << (key & WITHIN)
+            left, right = np.uint64(ends.left[ranks[i]]), np.uint64(ends.right[ranks[i]])
+            lefts[left >> WORD] |= ONE << (left & WITHIN)
+            rights[right >> WORD] |= ONE << (right & WITHIN)
             total += weights[i]
-    open_left = -1  # the last left end, if no right end has come since
+    open_left = np.int64(-1)  # the last left end, if no right end has come since
     for at in range(lefts.shape[0]):
         word = lefts[at] | rights[at]
         while word != ZERO:
@@ -133,7 +132,7 @@ def find_innermost(ranks, weights, ends, work):
             if open_left >= 0:
                 work.left[n_intervals], work.right[n_intervals] = open_left, key
                 n_intervals += 1
-                open_left = -1
+                open_left = np.int64(-1)
             place[key] = n_intervals - 1
         lefts[at], rights[at] = ZERO, ZERO
     for i in range(ranks.shape[0]):

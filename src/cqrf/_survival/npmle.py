@@ -77,8 +77,22 @@ def make_solver_work(n_intervals: int) -> SolverWork:
     """Work arrays for at most so many intervals."""
     lengths, support = np.empty((2, n_intervals + 1), np.int32)
     matrix = np.empty((MOST_NEWTON + 1, MOST_NEWTON + 1))
-    floats = np.empty((8, n_intervals + 1))
-    return SolverWork(*floats, lengths, support, matrix, np.empty(MOST_NEWTON + 1))
+    survival, before, trial, goal = np.empty((4, n_intervals + 1))
+    gradient, curvature, levels, masses = np.empty((4, n_intervals + 1))
+    return SolverWork(
+        survival=survival,
+        before=before,
+        trial=trial,
+        goal=goal,
+        gradient=gradient,
+        curvature=curvature,
+        levels=levels,
+        masses=masses,
+        lengths=lengths,
+        support=support,
+        matrix=matrix,
+        move=np.empty(MOST_NEWTON + 1),
+    )
 
 
 @called

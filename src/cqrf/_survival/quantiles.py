@@ -72,15 +72,9 @@ def solve_quantiles(
         Times of the training rows, and whether the event was observed.
     quantiles : float or sequence of float
         Levels in (0, 1).
-    censoring_survival : {"beran", "knn", "km"}
-        How the survival of the censoring time is estimated.
-    n_neighbors : int or float, optional
-        For ``"knn"``: how many of the rows of largest weight to use, a count or a fraction, with
-        ties. Default: the rows of more than average weight, or all rows if none has.
-    solver : {"root", "argmin"}
-        How the quantile is read off the estimating equation.
-    censoring : {"right", "left"}
-        Side on which times are censored.
+    censoring_survival, n_neighbors, solver, censoring
+        As for :class:`~cqrf.CensoredQuantileForest`. Without ``n_neighbors``, ``"knn"`` uses the
+        rows of more than average weight, or all rows if none has.
     entry : array-like of shape (n_train,), optional
         Times from which the training rows are at risk (right censoring only).
     sample_weight : array-like of shape (n_train,), optional
@@ -108,12 +102,7 @@ def solve_quantiles(
         censoring=censoring,
     )
     levels, is_scalar = read_levels(quantiles)
-    if lower is not None or upper is not None:
-        target = _read_intervals(lower, upper, others=(time, event, entry))
-    elif time is None or event is None:
-        raise ValueError("give time and event, or lower and upper.")
-    else:
-        target = pair(time, event, entry)
+    target = _read_rows((time, event, entry), lower, upper)
     values = _solve(quantile_solver, weights, target, levels, sample_weight).fill(unidentified)
     return values[:, 0] if is_scalar else values
 
@@ -143,13 +132,18 @@ def _solve(
     return solver.solve(_scale_rows(rows), RankedTarget.of(ranked, copies), levels)
 
 
-def _read_intervals(lower: Any, upper: Any, others: tuple[Any, ...]) -> Target:
-    """The target of intervals; raises if an end is missing, or if times are given as well."""
+def _read_rows(times: tuple[Any, Any, Any], lower: Any, upper: Any) -> Target:
+    """The target of times, events and entries, or else of intervals; raises unless it is one."""
+    if lower is None and upper is None:
+        if times[0] is None or times[1] is None:
+            raise ValueError("give time and event, or lower and upper.")
+        time, event, entry = times
+        return pair(time, event, entry)
     if lower is None or upper is None:
         raise ValueError(
             "give both lower and upper; -inf and inf stand for ends that are not there."
         )
-    if any(each is not None for each in others):
+    if any(each is not None for each in times):
         raise ValueError("lower and upper are instead of time, event and entry: leave these out.")
     return between(lower, upper)
 
