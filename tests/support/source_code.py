@@ -106,6 +106,9 @@ def _list_functions(node: ast.AST, prefix: str) -> Iterator[Function]:
             is_method = isinstance(node, ast.ClassDef) and named[:1] != []
             bound = is_method and named[0].arg in ("self", "cls")
             n_lines = (child.end_lineno or child.lineno) - child.lineno + 1
+            if ast.get_docstring(child) is not None:  # an example makes no function longer
+                text = child.body[0]
+                n_lines -= (text.end_lineno or text.lineno) - text.lineno + 1
             yield Function(name, child.lineno, n_lines, len(named) - bound)
             yield from _list_functions(child, name)
         elif isinstance(child, ast.ClassDef):
