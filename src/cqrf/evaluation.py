@@ -128,12 +128,10 @@ def evaluate(
         and ``loss_0.75``, in units of time, or those of the levels ``forest.model_.score_levels``
         where censoring hides these;
         ``calibration_distance`` and ``calibration_p_value``. A value that these rows do not
-        determine is NaN. With competing risks all of these are about the time to any event, and
-        ``concordance_cause_1``, ``integrated_brier_score_cause_1`` and
-        ``calibration_distance_cause_1`` are about the incidence of cause 1, and so on for each
-        cause; the last one is at the median of the times. With ``confidence`` also
-        ``skill_lower``, ``skill_upper``, ``concordance_lower`` and ``concordance_upper``.
-        :func:`list_labels` explains the keys.
+        determine is NaN. With competing risks these are about any event, and
+        ``concordance_cause_1``, ``integrated_brier_score_cause_1`` and, at the median time,
+        ``calibration_distance_cause_1`` about cause 1, and so on. With ``confidence`` also
+        ``skill_lower`` and ``_upper``, ``concordance_lower`` and ``_upper``. See ``list_labels``.
 
     Examples
     --------

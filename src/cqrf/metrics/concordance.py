@@ -80,26 +80,38 @@ def concordance_index(
     >>> concordance_index(y, [-share for share in incidence], cause=1)
     1.0
     """
-    read_choice("censoring", censoring, ("right", "left"))
     target = as_target(y)
     values = _read_predicted(predicted, len(target.time))
-    if y_train is None and train_weight is not None:
-        raise ValueError("train_weight weights the rows of y_train, which is missing: give both.")
-    last = np.inf
+    pairs = _read_pairs(target, y_train, cause, censoring, train_weight, sample_weight)
     if horizon is not None:
         last = oriented(read_fraction("horizon", horizon, -np.inf, np.inf), censoring)
-    censoring_survival = np.ones(len(values))
-    if y_train is not None:
-        rows = read_evaluation_rows(y_train, target, censoring=censoring, train_weight=train_weight)
-        last = min(last, rows.horizon)
-        censoring_survival = rows.censoring_survival_before(rows.time)
-    of_cause = rows_of_cause(target, cause, None if y_train is None else as_target(y_train))
+        pairs = pairs._replace(horizon=min(last, pairs.horizon))
+    return _share_concordant(pairs, values)
+
+
+def _read_pairs(
+    target: Target,
+    y_train: Any,
+    cause: Any,
+    censoring: str,
+    train_weight: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> _Pairs:
+    """Rows to pair, up to the horizon of Uno's index."""
+    read_choice("censoring", censoring, ("right", "left"))
+    if y_train is None and train_weight is not None:
+        raise ValueError("train_weight weights the rows of y_train, which is missing: give both.")
     if cause is not None and censoring == "left":
         raise ValueError("several causes go with right censoring only: leave cause out.")
-    n = len(values)
+    n = len(target.time)
+    last, censoring_survival = np.inf, np.ones(n)
+    if y_train is not None:
+        rows = read_evaluation_rows(y_train, target, censoring=censoring, train_weight=train_weight)
+        last = rows.horizon
+        censoring_survival = rows.censoring_survival_before(rows.time)
+    of_cause = rows_of_cause(target, cause, None if y_train is None else as_target(y_train))
     weight = np.ones(n) if sample_weight is None else read_sample_weight(sample_weight, n)
-    pairs = _Pairs(target, of_cause, weight, censoring_survival, last, censoring)
-    return _share_concordant(pairs, values)
+    return _Pairs(target, of_cause, weight, censoring_survival, last, censoring)
 
 
 def _read_predicted(predicted: ArrayLike, n: int) -> NDArray[np.float64]:
