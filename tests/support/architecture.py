@@ -50,8 +50,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "calibration": "",
         "_conformal": "file scores table",
         "conformal": "",
-        "_effects": "averages bags file fit fitted follow_up forest halves leaf_means linear methods "
-        "nuisances predict projection ranking response smoothing targets treatment",
+        "_effects": "averages bags file fit fitted follow_up forest halves leaf_means linear "
+        "methods nuisances predict projection ranking response smoothing targets treatment",
         "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",
