@@ -170,13 +170,15 @@ class TestInvariances:
         monkeypatch.setattr("cqrf._working_model.fit.MOST_ROWS", 60)
         forest = make_forest(n_estimators=60).fit(data.X, data.y)
         assert len(forest.model_.working.knots) <= 61
-        whole = make_forest(n_estimators=60, working_model=None).fit(data.X, data.y)
-        truth = data.quantile(data.X, 0.5)
-        errors = [
-            np.abs(each.predict(data.X, unidentified="clip") - truth).mean()
-            for each in (forest, whole)
-        ]
-        assert errors[0] < errors[1]
+        errors = []  # of forests with and without it, on six tables
+        for seed in range(6):
+            train = make_aft(200, 4, random_state=seed)
+            truth = train.quantile(train.X, 0.5)
+            for model in ("cox", None):
+                fitted = make_forest(n_estimators=60, working_model=model).fit(train.X, train.y)
+                found = fitted.predict(train.X, unidentified="clip")
+                errors.append(np.abs(found - truth).mean())
+        assert np.mean(errors[::2]) < 0.95 * np.mean(errors[1::2])
         assert_consistent(forest, data.X)
 
 
