@@ -61,23 +61,23 @@ LAYERS: tuple[dict[str, str], ...] = (
         "inspection": "dependence forests importance",
         "tuning": "",
         "datasets": "generators randomness tables treatment",
-        "plots": "at_risk calibration direct_labels effect_labels effects features node_sizes "
-        "style subgroups survival",
+        "plots": "at_risk calibration direct_labels effect_labels effects features incidence "
+        "node_sizes style subgroups survival",
     },
     {
         "cqrf": "",  # the public names, loaded on first use
     },
     {
-        "_views": "curves effects numbers pages training_table",
+        "_views": "causes curves effects numbers pages training_table",
     },
     {
-        "cli": "app cells conformal console effect_words effects evaluate fit fit_commands info "
-        "model_commands models notation options outputs predict report reproduce roles serve "
+        "cli": "app cause_columns cells conformal console effect_words effects evaluate fit "
+        "fit_commands incidence_outputs info model_commands models notation options outputs predict report reproduce roles serve "
         "subgroups tables target_columns text_files warm writers",
         "report": "calibration content data effect_averages effects evaluation features page "
         "predictions rows words",
-        "serve": "app columns data_rows description effect_openapi effect_schema effect_view "
-        "effects middleware model_view openapi predictions schema values",
+        "serve": "app cause_schema columns data_rows description effect_openapi effect_schema "
+        "effect_view effects incidence known middleware model_view openapi predictions schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",

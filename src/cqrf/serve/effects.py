@@ -21,7 +21,8 @@ from cqrf._model.queries import Queries, encode_all
 from cqrf._survival.little_bags import confidence_width
 from cqrf._views.effects import describe_assumptions
 from cqrf.serve.effect_view import EffectView
-from cqrf.serve.predictions import AFTER, round_all, time_content
+from cqrf.serve.known import AFTER, round_all
+from cqrf.serve.predictions import time_content
 from cqrf.serve.values import Problem, RequestError, RowsRead
 
 NOT_IDENTIFIABLE, NO_ERROR = "not_identifiable", "no_error"
