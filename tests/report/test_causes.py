@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf.report import write_report
 from cqrf.report.content import build_content
 from cqrf.report.rows import SURVIVAL_UNIT
 
@@ -58,3 +59,15 @@ def test_rows_of_one_kind_of_event_have_no_shares(table):
     page = build_content(forest.fit(X, plain), X, plain, title="t", max_rows=5)
     assert max(map(len, page["rows"]["rows"])) == SHARES
     assert page["causes"] == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_a_row_is_drawn_with_all_causes(browser, table, content, tmp_path, width, scheme):
+    path = write_report(content[0], *table, tmp_path / "r.html", max_rows=20)
+    browser.open(path, width=width, scheme=scheme)
+    assert browser.complaints() == []
+    assert browser.run("document.querySelectorAll('#curve path.fill-cause').length") == 2
+    label = browser.run("document.querySelector('#curve svg').getAttribute('aria-label')")
+    assert label.startswith("Incidence of each cause for 1.")
+    assert "death" in label
+    assert browser.run("document.documentElement.scrollWidth") <= width

@@ -118,3 +118,25 @@ def test_a_forest_of_one_kind_of_event_has_no_causes(table):
     assert client.get("/model").json()["causes"] == []
     (row,) = client.post("/predict", json={"rows": as_rows(X[:1])}).json()["rows"]
     assert "causes" not in row
+
+
+AREAS = "[...document.querySelectorAll('#curves path.fill-cause')].length"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_the_page_draws_an_area_for_each_cause(browser, forest, start_server, width, scheme):
+    with start_server(make_app(make_view(forest, "m"), n_jobs=1)) as address:
+        browser.open(address, width=width, scheme=scheme)
+        browser.wait("Number(document.body.dataset.ready || 0) > 0")
+        browser.settle()
+        assert browser.complaints() == []
+        assert browser.run(AREAS) == 2
+        assert browser.run("document.querySelectorAll('#curves path.fill-none').length") == 1
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        legend = browser.run("document.querySelector('#curves .legend').innerText")
+        assert legend.split() == ["no", "event", "relapse", "death"]
+        assert "Any event is expected" in browser.run("document.body.innerText")
+        browser.click("#compare")
+        browser.wait(f"{AREAS} === 4")
+        browser.settle()
+        assert browser.complaints() == []

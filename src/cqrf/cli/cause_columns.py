@@ -39,7 +39,9 @@ def name_causes(values: Sequence[str], censored_value: str | None) -> dict[str, 
     is_censored = CENSORED if censored_value is None else canonical(censored_value)
     keys = {value: canonical(value) for value in values}
     if is_censored not in (*keys.values(), CENSORED):
-        raise ValueError(f"never has the value {censored_value!r}; it has {list_names(values)}.")
+        raise ValueError(
+            f"never has the value {censored_value!r}; it has {list_names(list(values))}."
+        )
     found = [key for key in keys.values() if key != is_censored]
     are_numbers = all(isinstance(key, float) and key.is_integer() for key in found)
     return {
@@ -118,5 +120,5 @@ def check_number(values: Sequence[str], column: str) -> None:
     if len(values) > MOST_CAUSES + 1:
         raise ValueError(
             f"column {column!r} has {len(values)} different values, such as "
-            f"{list_names(values[:3])}: it does not look like a status."
+            f"{list_names(list(values[:3]))}: it does not look like a status."
         )

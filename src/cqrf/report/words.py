@@ -22,7 +22,7 @@ class Words(NamedTuple):
         """From the settings of a forest and the notes in its model file."""
         notes = getattr(forest, "notes_", {})
         unit, event = getattr(forest, "time_unit", None), getattr(forest, "event_name", None)
-        if event is None and getattr(forest, "causes_", ()):
+        if event is None and isinstance(forest, CensoredQuantileForest) and forest.causes_:
             event = ANY_EVENT
         return Words(unit, notes.get("time") or "time", event)
 

@@ -165,16 +165,7 @@ def _add_predictions(
 
         If the model tells causes apart, also the incidence of each cause.
         """
-        asked = PredictionRequest(
-            body.quantiles,
-            body.times,
-            body.intervals,
-            body.confidence,
-            body.horizons,
-            body.given,
-            n_causes=len(view.model.causes),
-        )
-        asked = round_request(view, asked)
+        asked = round_request(view, read_request(body, len(view.model.causes)))
         _check_size(len(body.rows), asked, limits)
         check_given(view, asked.given, len(body.rows))
 
@@ -211,6 +202,19 @@ def _add_predictions(
 
     routes["/predict"] = ComputingRoute(schema.PredictRequest, predict)
     routes["/subjects"] = ComputingRoute(schema.SubjectsRequest, subjects)
+
+
+def read_request(body: schema.PredictRequest, n_causes: int) -> PredictionRequest:
+    """What is predicted for every row of a request."""
+    return PredictionRequest(
+        body.quantiles,
+        body.times,
+        body.intervals,
+        body.confidence,
+        body.horizons,
+        body.given,
+        n_causes=n_causes,
+    )
 
 
 def _add_effects(
