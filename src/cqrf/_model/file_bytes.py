@@ -46,7 +46,16 @@ DIGEST_BYTES = 32
 MOST_HEADER_BYTES = 2**16
 # Keys of the headers.
 EVERY_FILE = ("cqrf", "settings", "notes", "sections")
-FOREST_KEYS = (*EVERY_FILE, *COUNTS, *SAMPLING, "named", "seed", "censoring", "root_share", "causes")
+FOREST_KEYS = (
+    *EVERY_FILE,
+    *COUNTS,
+    *SAMPLING,
+    "named",
+    "seed",
+    "censoring",
+    "root_share",
+    "causes",
+)
 CONFORMAL_KEYS = (
     *EVERY_FILE,
     "forest_settings",

@@ -14,6 +14,7 @@ from cqrf._model.incidence import Incidence
 from cqrf._model.predict import KnownTimes, read_one, read_weights
 from cqrf._model.queries import Queries, encode_queries
 from cqrf.serve.known import known_content, round_all
+from cqrf.serve.model_view import ModelView
 
 
 class CauseRequest(Protocol):
@@ -37,16 +38,17 @@ class CauseRequest(Protocol):
 
 
 def predict_causes(
-    model: Model, matrix: NDArray[np.float64], request: CauseRequest
+    view: ModelView, matrix: NDArray[np.float64], request: CauseRequest
 ) -> list[list[dict[str, Any]]]:
     """Incidence, quantiles and time lost of every cause, for each row."""
+    model = view.model
     queries = encode_queries(model, matrix, 1, request.given)
     curves, known = read_weights(model, queries, [Incidence(), KnownTimes()], 1)
-    levels = np.array(request.quantiles, dtype=np.float64)
+    known, levels = view.round(known), np.array(request.quantiles, dtype=np.float64)
     found: list[list[dict[str, Any]]] = [[] for _ in range(len(matrix))]
     for cause in model.causes:
         at_times = curves[cause](np.array(request.times, dtype=np.float64))
-        reached, last = curves.quantiles(cause, levels).values, curves.last(cause)
+        reached, last = view.round(curves.quantiles(cause, levels).values), curves.last(cause)
         # After a time already survived, none is lost before a horizon that is not later.
         lost = [curves.time_lost(cause, max(0.0, each), "nan") for each in request.horizons]
         for i, of_row in enumerate(found):

@@ -129,7 +129,7 @@ def predict_rows(
             ]
         predictions.append({**content, "given": given, "notes": notes})
     if view.model.causes:
-        of_rows = predict_causes(view.model, rows.matrix, request)
+        of_rows = predict_causes(view, rows.matrix, request)
         return [{**row, "causes": of_row} for row, of_row in zip(predictions, of_rows, strict=True)]
     return predictions
 
