@@ -400,6 +400,9 @@ def test_a_file_of_every_version_loads_for_ever(path):
     if "survival" in expected:
         found = forest.predict_survival(X, times, beyond="extend")
         np.testing.assert_allclose(found, expected["survival"], rtol=1e-9)
+    if "incidence" in expected:
+        found = forest.predict_incidence(X, times, beyond="extend")
+        np.testing.assert_allclose(found, expected["incidence"], rtol=1e-9)
     if "standard_error" in expected:
         found = forest.survival_standard_error(X, times)
         np.testing.assert_allclose(found, expected["standard_error"], rtol=1e-9)
