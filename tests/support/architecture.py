@@ -73,7 +73,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     {
         "cli": "app cause_columns cells conformal console effect_words effects evaluate fit "
         "fit_commands incidence_outputs info model_commands models notation options outputs "
-        "predict report reproduce roles serve subgroups tables target_columns text_files warm writers",
+        "predict report reproduce roles serve subgroups tables target_columns text_files warm "
+        "writers",
         "report": "calibration content data effect_averages effects evaluation features page "
         "predictions rows words",
         "serve": "app cause_schema columns data_rows description effect_openapi effect_schema "
