@@ -60,6 +60,7 @@ def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
         "effects",
         "how_good",
         "how_sure",
+        "interval_censoring",
         "tuning",
         "unknown",
         "working_model",
