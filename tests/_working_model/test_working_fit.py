@@ -160,8 +160,8 @@ def test_the_hazard_is_that_of_the_cross_fitted_predictors(case):
     rows = make_working_rows(150, **case)
     fitted = fit(rows)
     model, eta = fitted.model, predict(fitted, rows)
-    time, event, entry = rows.target
-    data = time, event, rows.weight, entry
+    time, event = rows.target.time, rows.target.event
+    data = time, event, rows.weight, rows.target.entry
     assert model.knots[0] == time.min()
     np.testing.assert_array_equal(model.knots[-event.sum() :], np.sort(time[event]))
     for knot, hazard in list(zip(model.knots, model.hazards))[::20]:

@@ -59,6 +59,11 @@ def brier_score_incidence(
     train_weight, sample_weight : array-like, optional
         Weights of the rows of ``y_train`` and of ``y_test``.
 
+    Returns
+    -------
+    ndarray of shape (n_times,)
+        Score at each time; lower is better.
+
     Examples
     --------
     >>> from cqrf import censored
@@ -94,6 +99,18 @@ def integrated_brier_score_incidence(
     Takes what :func:`brier_score_incidence` takes; ``times`` ascend. Times, and what becomes of
     those beyond the horizon, are as in :func:`integrated_brier_score`: without ``times``, which
     needs step curves, the range is from the 10th to the 90th percentile of the test times.
+
+    Parameters
+    ----------
+    y_train, y_test, incidence, times, cause
+        As in :func:`brier_score_incidence`.
+    **options
+        ``censoring_survival``, ``train_weight`` and ``sample_weight``, as there.
+
+    Returns
+    -------
+    float
+        Lower is better.
 
     Examples
     --------

@@ -47,6 +47,15 @@ class IncidenceCalibration:
     distance : float
         Mean absolute difference of predicted and observed incidence, groups weighted by their
         rows; 0 is perfect, NaN if no group is known.
+
+    Examples
+    --------
+    >>> from cqrf import censored
+    >>> from cqrf.metrics import incidence_calibration
+    >>> y = censored([1.0, 2.0, 4.0, 5.0], [1, 2, 1, 2], censored=0)
+    >>> calibration = incidence_calibration(y, [0.5, 0.5, 0.5, 0.5], 3.0, cause=1, n_groups=1)
+    >>> calibration.observed.tolist()
+    [0.25]
     """
 
     horizon: float
@@ -92,6 +101,11 @@ def incidence_calibration(
         Level of the confidence intervals.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; rows of weight 0 are left out.
+
+    Returns
+    -------
+    IncidenceCalibration
+        Predicted and observed incidence of each group, and their mean distance.
 
     Examples
     --------

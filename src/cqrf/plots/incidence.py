@@ -60,6 +60,21 @@ def plot_incidence(
         Times are divided by it.
     ax : Axes, optional
         Where to draw.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from cqrf import CensoredQuantileForest
+    >>> from cqrf.datasets import make_competing_risks
+    >>> from cqrf.plots import plot_incidence
+    >>> X, y, *_ = make_competing_risks(200, random_state=0)
+    >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+    >>> plot_incidence(forest, X[:1]).get_ylabel()
+    'probability'
     """
     curves = forest.predict_incidence(X)
     assert isinstance(curves, IncidenceCurves)
