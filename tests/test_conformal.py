@@ -224,7 +224,9 @@ def test_where_all_neighbours_are_censored_the_bound_is_trivial():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (400, 1)).astype(float)
     y = censored(rng.uniform(1, 4, 400) + 4 * (X[:, 0] == 0), X[:, 0] == 1)
-    model = ConformalForest(small(0), random_state=0).fit(X, y)
+    # The curve of a working model falls everywhere, also where no event was seen.
+    forest = small(0, working_model=None)
+    model = ConformalForest(forest, random_state=0).fit(X, y)
     assert model.predict_lower([[0.0]]).tolist() == [0.0]
     for X_test in ([[0.0], [1.0]], [[1.0], [0.0]]):
         bounds = model.predict_lower(X_test)

@@ -243,7 +243,7 @@ def _unreadable_events(rows: Rows, roles: TargetRoles) -> list[Invalid]:
         words = [value for value in values if isinstance(canonical(value), str)]
         if words and len(words) < len(values):
             unknown = pc.is_in(labels, pa.array(words, pa.string()))
-            text = f"column {name!r} holds {words[0]!r}, which is not a code"
+            text = f"column {name!r} holds {words[0]!r}, which is not a whole number"
             found.append(Invalid(_mask(unknown), text))
     return found
 

@@ -113,7 +113,7 @@ def incidence_calibration(
     >>> from cqrf.metrics import incidence_calibration
     >>> X, y, *_, incidence, _ = make_competing_risks(2000, random_state=0)
     >>> incidence_calibration(y, incidence(X, [3.0], cause=1), 3.0, cause=1, n_groups=5)
-    IncidenceCalibration(distance=0.009 at 3, 5 groups, 2000 rows)
+    IncidenceCalibration(distance=0.011 at 3, 5 groups, 2000 rows)
     """
     target = as_target(y)
     n, at = len(target.time), read_fraction("horizon", horizon, -np.inf, np.inf)
