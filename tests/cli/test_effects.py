@@ -2,10 +2,8 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -433,17 +431,6 @@ def test_a_time_beyond_the_data_is_not_known(table):
     assert line.split()[-2:] == ["not", "known"]
     assert run("--times", str(late))["average_effects"][1]["estimate"] is None
     assert pd.read_csv("out.csv")[f"survival{late}"].isna().all()
-
-
-@pytest.mark.slow
-def test_the_page_shows_what_the_command_prints(monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
-    section = page[page.index("## effects\n") :]
-    command, shown = re.findall(r"```\n(.*?)```", section, re.S)[:2]
-    monkeypatch.chdir(Path(cqrf.datasets.__file__).parent)
-    _, *arguments = shlex.split(command.replace("\\\n", ""))
-    printed = call(*arguments, env={"COLUMNS": "80"}).stdout
-    assert [line.rstrip() for line in printed.splitlines()] == shown.splitlines()
 
 
 # What is refused.
