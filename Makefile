@@ -7,7 +7,7 @@ CASES := 20000
 FILES := 100000
 BENCH :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
-COVERED := $(BIN)/coverage run -m pytest -q -n 2 --dist worksteal
+COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -27,13 +27,12 @@ test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five to ten m
 test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory, kernels
 	@$(PYTEST) -m "kernel or slow"
 
-coverage: $(VENV)/.with-test  ## Measure which lines and branches the tests run
+coverage: $(VENV)/.with-test  ## Run the tests as `make test` does, and say which lines and branches they run
 	@rm -f .coverage .coverage.*
-	@NUMBA_DISABLE_JIT=1 CQRF_EXAMPLES=10 $(COVERED) -m "kernel and not slow" tests/_forest
-	@CQRF_EXAMPLES=10 $(COVERED) -m "not kernel and not slow"
+	@$(MAKE) --no-print-directory test PYTEST="$(COVERED)"
 	@$(BIN)/coverage combine -q
-	@$(BIN)/coverage report --sort=cover > .coverage.txt; \
-		echo "The least covered modules:"; head -22 .coverage.txt; tail -1 .coverage.txt
+	@$(BIN)/coverage report --sort=cover > .coverage_report; \
+		echo "The least covered modules:"; head -22 .coverage_report; tail -1 .coverage_report
 
 ratios: $(VENV)/.with-test  ## Check that fits and predictions are no slower, against scikit-learn's
 	@cache=$$(mktemp -d) && NUMBA_CACHE_DIR=$$cache $(BIN)/python -m pytest -p no:xdist -s \

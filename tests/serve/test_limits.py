@@ -12,7 +12,7 @@ import uvicorn
 from cqrf.serve.app import make_app
 from cqrf.serve.model_view import make_view
 from cqrf.serve.protocol import LimitedProtocol
-from cqrf.serve.values import RequestError, read_rows
+from cqrf.serve.values import RequestError, problem_at, read_rows
 
 
 @pytest.mark.parametrize("path", ["/", "/model", "/healthz", "/page.js", "/rows/1"])
@@ -25,13 +25,18 @@ def test_head_is_get_without_the_body(client, path):
     assert client.ask("HEAD", "/predict")[0] == 405
 
 
-def test_many_unknown_names_cost_little_and_give_twenty_problems(view, rows):
+def test_many_unknown_names_give_twenty_problems_and_no_more_are_written(view, rows, monkeypatch):
+    written = []
+
+    def count(*where):
+        written.append(where)
+        return problem_at(*where)
+
+    monkeypatch.setattr("cqrf.serve.values.problem_at", count)
     row = {**rows[0], **{f"k{i}": 0 for i in range(60_000)}}
-    began = time.process_time()
     with pytest.raises(RequestError) as caught:
-        read_rows([row], view.columns)
-    assert time.process_time() - began < 0.3
-    assert len(caught.value.problems) == 20
+        read_rows([row] * 3, view.columns)
+    assert len(caught.value.problems) == len(written) == 20
 
 
 def test_many_unknown_fields_are_one_problem(client, rows):
@@ -79,7 +84,7 @@ def test_an_abandoned_request_ends_with_its_block(view, rows, start_server, monk
         return [{}]
 
     monkeypatch.setattr("cqrf.serve.app.predict_rows", predict_slowly)
-    body = json.dumps({"rows": rows * 20}).encode()
+    body = json.dumps({"rows": rows * 100}).encode()
     with start_server(make_app(view, n_jobs=1)) as address:
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as impatient:
@@ -89,11 +94,11 @@ def test_an_abandoned_request_ends_with_its_block(view, rows, start_server, monk
                 + body
             )
             assert first.wait(30)
-        time.sleep(1.0)
-        assert n_blocks < 10
-        so_far = n_blocks
-        time.sleep(0.5)
-        assert n_blocks == so_far
+        so_far = 0
+        while n_blocks > so_far:
+            so_far = n_blocks
+            time.sleep(1.0)
+        assert n_blocks < len(rows) * 100
 
 
 @contextmanager
