@@ -20,23 +20,28 @@ ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 class PageAssets(NamedTuple):
-    """Files of a page, beside the style and the chart script that all pages share."""
+    """Files of a page: those that it shares with the server's pages, and those of reports."""
 
     template: str
-    styles: tuple[str, ...]
-    scripts: tuple[str, ...]
+    shared: tuple[str, ...]
+    own: tuple[str, ...]
 
 
-REPORT = PageAssets("report.html", ("report.css",), ("fill.js", "rows.js", "report.js"))
-EFFECTS = PageAssets("effects.html", ("report.css", "effects.css"), ("fill.js", "effects.js"))
+REPORT = PageAssets(
+    "report.html",
+    ("base.css", "elements.js", "charts.js", "causes.js"),
+    ("report.css", "fill.js", "rows.js", "report.js"),
+)
+EFFECTS = PageAssets(
+    "effects.html",
+    ("base.css", "arms.css", "elements.js", "charts.js", "arms.js"),
+    ("report.css", "effects.css", "fill.js", "effects.js"),
+)
 
 
 def render_page(content: dict[str, Any], assets: PageAssets = REPORT) -> bytes:
     """The page in UTF-8."""
-    styles = [read_asset("cqrf.report", name) for name in assets.styles]
-    style = "".join([read_shared_asset("base.css"), *styles])
-    scripts = [read_asset("cqrf.report", name) for name in assets.scripts]
-    script = "\n".join([read_shared_asset("charts.js"), *scripts])
+    style, script = join_files(assets, ".css"), join_files(assets, ".js")
     policy = (
         f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -49,6 +54,13 @@ def render_page(content: dict[str, Any], assets: PageAssets = REPORT) -> bytes:
         script=script,
     )
     return page.encode("utf-8", errors="replace")
+
+
+def join_files(assets: PageAssets, kind: str) -> str:
+    """All files of a kind as one text, the shared ones first."""
+    shared = [read_shared_asset(name) for name in assets.shared if name.endswith(kind)]
+    own = [read_asset("cqrf.report", name) for name in assets.own if name.endswith(kind)]
+    return "\n".join(shared + own)
 
 
 def write_json(content: Any) -> str:

@@ -8,6 +8,6 @@ between JSON and the numbers the forest reads, ``columns.py`` describes the colu
 ``data_rows.py`` holds the rows of a table, and ``model_view.py`` joins them with the forest.
 ``predictions.py`` predicts, ``description.py`` describes the model. ``effects.py``,
 ``effect_view.py``, ``effect_schema.py`` and ``effect_openapi.py`` are the same for a treatment
-forest. ``assets/`` is what a browser loads, beside the chart script and the style of
-``_views/assets``.
+forest. ``assets/`` is what a browser loads, beside what it shares with
+reports, which is in ``_views/assets``.
 """

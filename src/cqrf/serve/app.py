@@ -67,7 +67,15 @@ EFFECT_ASSETS = {
     "/effects.css": ("effects.css", STYLE),
     "/effects.js": ("effects.js", SCRIPT),
 }
-SHARED_ASSETS = {"/base.css": ("base.css", STYLE), "/charts.js": ("charts.js", SCRIPT)}
+# Those that reports have as well.
+SHARED_ASSETS = {
+    "/base.css": ("base.css", STYLE),
+    "/arms.css": ("arms.css", STYLE),
+    "/elements.js": ("elements.js", SCRIPT),
+    "/charts.js": ("charts.js", SCRIPT),
+    "/causes.js": ("causes.js", SCRIPT),
+    "/arms.js": ("arms.js", SCRIPT),
+}
 
 
 def make_app(

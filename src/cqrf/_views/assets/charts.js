@@ -1,19 +1,13 @@
 "use strict";
-/* Charts, shared by the report and the server's page: axes, steps, lines, and a cursor for the
-   pointer and the arrow keys. Whatever comes from the data is written as text, never as markup. */
+/* Charts, shared by the report and the server's page: axes, steps, lines, bands, and a cursor for the
+   pointer and the arrow keys. */
 
-const SVG = document.getElementById("patterns").namespaceURI;
+const SVG = byId("patterns").namespaceURI;
 const MARGIN = { left: 46, right: 14, top: 22, bottom: 38 };
-const HALF_SIGN = 3.9;  // half the width of a sign
+const HALF_SIGN = 3.9;  // half the width of a sign of an axis
+const SIGN = 7.4;  // width of a sign of a label
 const FOOT = 34;  // height of a line of texts with its title
-const tip = document.getElementById("tip");
-
-function element(name, attributes = {}, text = null) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== null) made.textContent = text;
-  return made;
-}
+const tip = byId("tip");
 
 function shape(parent, name, attributes = {}, text = null) {
   const made = document.createElementNS(SVG, name);
@@ -21,32 +15,6 @@ function shape(parent, name, attributes = {}, text = null) {
   if (text !== null) made.textContent = text;
   parent.append(made);
   return made;
-}
-
-/* Number formats. */
-
-function formatNumber(value) {
-  if (value === null || !Number.isFinite(value)) return "unknown";
-  const size = Math.abs(value);
-  if (size >= 1000) return withMinus(Math.round(value).toLocaleString("en-US"));
-  return withMinus(String(Number(value.toPrecision(size >= 100 ? 4 : 3))));
-}
-
-function withMinus(text) {
-  return text.replace(/^-/, "\u2212");
-}
-
-function formatPercent(share) {
-  const value = 100 * share;
-  return (value > 10 && value < 90 ? value.toFixed(0) : String(Number(value.toFixed(1)))) + "\u00a0%";
-}
-
-function formatValue(value, kind) {
-  if (kind === "date") {
-    const date = new Date(1000 * value);
-    return Number.isNaN(date.getTime()) ? "a date" : date.toISOString().slice(0, 10);
-  }
-  return kind === "duration" ? formatNumber(value / 86400) + " days" : formatNumber(value);
 }
 
 /* Round numbers inside [low, high], about this many. */
@@ -150,9 +118,7 @@ function labelCategories(at, labels) {
   labels.forEach((name, i) => {
     if (i % every) return;
     const most = Math.max(2, Math.floor((width * every) / 7.5));
-    const signs = Array.from(name);
-    const text = signs.length > most ? signs.slice(0, most - 1).join("") + "…" : name;
-    shape(at.svg, "text", { x: at.x(i), y: at.bottom + 17, "text-anchor": "middle" }, text);
+    shape(at.svg, "text", { x: at.x(i), y: at.bottom + 17, "text-anchor": "middle" }, shortenText(name, most));
   });
 }
 
@@ -165,29 +131,19 @@ function stepPath(at, curve, low, high) {
   return path + `H${at.x(high).toFixed(1)}`;
 }
 
-/* Areas of several causes on top of each other, and of no event above them. shares[k][i] is the
-   incidence of cause k from times[i] to times[i + 1], and from the last time to end. */
-function drawAreas(at, times, shares, end) {
-  let below = times.map(() => 0);
-  [...shares, null].forEach((values, k) => {
-    const above = values ? below.map((height, i) => height + values[i]) : times.map(() => 1);
-    const edge = (heights) => times.flatMap((time, i) => [[time, heights[i]], [times[i + 1] ?? end, heights[i]]]);
-    const corners = [...edge(above), ...edge(below).reverse()];
-    const d = `M${corners.map(([time, height]) => `${at.x(time).toFixed(1)} ${at.y(height).toFixed(1)}`).join("L")}Z`;
-    shape(at.svg, "path", { class: values ? `fill-cause cause${k % 6}` : "fill-none", d });
-    below = above;
-  });
-}
-
-/* Keys of the areas, in the order in which they lie: no event on top. */
-function listCauses(causes) {
-  return [["no-event", "no event"], ...causes.map((cause, k) => [`cause${k % 6}`, cause]).reverse()];
-}
-
 function curveValue(curve, time) {
   let value = curve.initial;
   for (let i = 0; i < curve.times.length && curve.times[i] <= time; i++) value = curve.values[i];
   return value;
+}
+
+/* Corners of a step curve through points [x, y]: each y holds until the next x. */
+function toSteps(points) {
+  return points.flatMap(([x, y], i) => (i ? [[x, points[i - 1][1]], [x, y]] : [[x, y]]));
+}
+
+function joinPoints(at, points) {
+  return points.map(([x, y]) => `${at.x(x).toFixed(1)} ${at.y(y).toFixed(1)}`).join("L");
 }
 
 /* A line through points, broken where y is null. */
@@ -201,6 +157,22 @@ function linePath(at, xs, ys) {
     }
   });
   return path;
+}
+
+/* The area between two lines through points. */
+function drawBand(at, upper, lower, kind = "fill-band") {
+  shape(at.svg, "path", { class: kind, d: `M${joinPoints(at, [...upper, ...lower.slice().reverse()])}Z` });
+}
+
+/* Hatch a part of a chart in which nothing is known, from corner to corner in pixels. */
+function hatch(at, left, top, right, bottom) {
+  shape(at.svg, "rect", { class: "fill-hatch", x: left, y: top, width: Math.max(0, right - left), height: Math.max(0, bottom - top) });
+}
+
+/* A text beside a point, on the side where it fits. */
+function writeBeside(at, x, y, text, gap = 6) {
+  const turns = x + gap > at.right - SIGN * text.length;
+  shape(at.svg, "text", { class: "label", x: turns ? x - gap : x + gap, y: Math.max(at.top + 10, y), "text-anchor": turns ? "end" : "start" }, text);
 }
 
 /* A cursor over stops, each { x, y, lines }, by pointer, touch and arrow keys. */

@@ -1,17 +1,9 @@
+"use strict";
 /* The report on a treatment forest: draws each section from its content. */
 
 (() => {
   const content = JSON.parse(byId("content").textContent);
   const { words, names } = content;
-  const ARMS = ["control", "treatment"];
-  const MOST_SIGNS = 28;  // of the name of an arm in a chart
-  const SIGN = 7.4;  // width of a sign of it
-
-  function shortenName(name) {
-    const signs = Array.from(name);
-    return signs.length > MOST_SIGNS ? signs.slice(0, MOST_SIGNS - 1).join("") + "…" : name;
-  }
-
   /* Treated rows upwards, rows of the control downwards. */
   function drawOverlap(host) {
     const { histogram: { edges, counts: [control, treatment] }, limits, text } = content.arms;
@@ -49,21 +41,18 @@
       x: { low, high: high + 0.04 * (high - low), title: words.time, format: formatNumber },
       y: { low: 0, high: 1, title: words.survival, format: formatPercent },
     });
-    const corners = ({ times, end }, values) => {
-      const points = values.map((value, i) => [times[i], value]);
-      return [...points, [end ?? high, values.at(-1)]].flatMap(([time, value], i, all) => (i ? [[time, all[i - 1][1]], [time, value]] : [[time, value]]));
-    };
-    const path = (points) => points.map(([time, value]) => `${at.x(time).toFixed(1)} ${at.y(value).toFixed(1)}`).join("L");
+    const steps = ({ times, end }, values) => toSteps([...values.map((value, i) => [times[i], value]), [end ?? high, values.at(-1)]]);
     curves.forEach((curve, k) => {
-      shape(at.svg, "path", { class: k ? "fill-band" : "fill-band of-b", d: `M${path([...corners(curve, curve.upper), ...corners(curve, curve.lower).reverse()])}Z` });
+      drawBand(at, steps(curve, curve.upper), steps(curve, curve.lower), k ? "fill-band" : "fill-band of-b");
     });
     curves.forEach((curve, k) => {
-      shape(at.svg, "path", { class: k ? "line curve" : "line second curve", d: `M${path(corners(curve, curve.values))}` });
+      shape(at.svg, "path", { class: k ? "line curve" : "line second curve", d: `M${joinPoints(at, steps(curve, curve.values))}` });
       if (curve.end === null || curve.values.at(-1) === 0) return;
       shape(at.svg, "circle", { class: `dot open ${ARMS[k]}`, cx: at.x(curve.end), cy: at.y(curve.values.at(-1)), r: 5 });
     });
     const times = [...new Set(curves.flatMap((curve) => curve.times))].sort((a, b) => a - b);
-    labelArms(at, curves, times);
+    const read = (key) => curves.map((curve) => times.map((time) => valueAt({ ...curve, values: curve[key] }, time)));
+    labelArms(at, names, times, ...["values", "lower", "upper"].map(read));
     addCursor(at, times.map((time) => ({
       x: at.x(time), y: at.y(valueAt(curves[1], time) ?? valueAt(curves[0], time) ?? 0),
       lines: [`at ${formatNumber(time)}`, ...[1, 0].map((k) => {
@@ -71,21 +60,6 @@
         return `${names[k]}: ${value === null ? "not known" : formatPercent(value)}`;
       })],
     })));
-  }
-
-  /* Names of the arms where the curves are farthest apart: right above the upper one, left below the lower one. */
-  function labelArms(at, curves, times) {
-    const width = SIGN * Math.max(...names.map((name) => Array.from(shortenName(name)).length));
-    const gap = (time) => Math.abs(valueAt(curves[0], time) - valueAt(curves[1], time));
-    const known = times.filter((time) => curves.every((curve) => valueAt(curve, time) !== null));
-    const roomy = known.filter((time) => at.x(time) > at.left + width + 12 && at.x(time) < at.right - width - 12);
-    const best = (roomy.length ? roomy : [known[known.length >> 1]]).reduce((one, two) => (gap(two) > gap(one) ? two : one));
-    const values = curves.map((curve) => valueAt(curve, best)), upper = values[1] >= values[0] ? 1 : 0;
-    curves.forEach((curve, k) => {
-      const band = valueAt({ ...curve, values: k === upper ? curve.upper : curve.lower }, best);
-      const [dx, dy, anchor] = k === upper ? [8, -6, "start"] : [-8, 16, "end"];
-      shape(at.svg, "text", { class: `arm-label ${ARMS[k]}`, x: at.x(best) + dx, y: Math.min(at.y(band) + dy, at.bottom - 5), "text-anchor": anchor }, shortenName(names[k]));
-    });
   }
 
   /* A forest plot of lines of text, so that it fits any width. */
@@ -107,7 +81,7 @@
       if (all.effect[0] !== null) add(track, "average", all.effect[0]);
       if (lower !== null) add(track, "whisker", lower, upper);
       if (value !== null) add(track, "mark", value);
-      host.append(element("span", { class: "name", dir: "auto" }, name), element("span", { class: "rows" }, rows.toLocaleString("en-US")), track, element("span", { class: "value" }, label));
+      host.append(element("span", { class: "name", dir: "auto" }, name), element("span", { class: "rows" }, formatCount(rows)), track, element("span", { class: "value" }, label));
       return host;
     };
     const made = groups.flatMap((group) => [element("h3", { dir: "auto" }, group.name), ...group.lines.map((each) => line(each))]);
@@ -130,8 +104,8 @@
       x: { low: 0, high: 1, title: "share of rows, those ranked first", format: formatPercent },
       y: { low: Math.min(0, ...all), high: Math.max(0, ...all), title: "gain above the average", format: formatNumber },
     });
-    const corner = (ends) => shares.map((share, i) => `${at.x(share).toFixed(1)} ${at.y(ends[i]).toFixed(1)}`);
-    shape(at.svg, "path", { class: "fill-band", d: `M${[...corner(upper), ...corner(lower).reverse()].join("L")}Z` });
+    const edge = (ends) => shares.map((share, i) => [share, ends[i]]);
+    drawBand(at, edge(upper), edge(lower));
     shape(at.svg, "line", { class: "line perfect", x1: at.left, x2: at.right, y1: at.y(0), y2: at.y(0) });
     shape(at.svg, "path", { class: "line", d: linePath(at, shares, values) });
     addCursor(at, shares.map((share, i) => ({

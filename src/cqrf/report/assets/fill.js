@@ -1,8 +1,5 @@
-/* Parts of a page from its content: sentences, tables, lists. */
-
-function byId(id) {
-  return document.getElementById(id);
-}
+"use strict";
+/* Parts of a report from its content: sentences, tables, lists. */
 
 function fillText(section, sentences) {
   document.querySelector(`#${section} .text`).append(...sentences.map((text) => element("p", {}, text)));

@@ -1,7 +1,8 @@
+"use strict";
 /* The page: draws each section from its content. */
 
 (() => {
-  const content = JSON.parse(document.getElementById("content").textContent);
+  const content = JSON.parse(byId("content").textContent);
   const state = { level: content.first_level };
   const { words } = content;
   const MAX_PRINTED = 25;  // columns, as in the style
@@ -32,7 +33,7 @@
 
   function drawMarginal(host) {
     const { event_curve: events, censoring_curve: censorings, at_risk: risk } = content.data;
-    const countAtRisk = (time) => (risk.counts[Math.round((time - risk.start) / risk.step)] ?? 0).toLocaleString("en-US");
+    const countAtRisk = (time) => formatCount(risk.counts[Math.round((time - risk.start) / risk.step)] ?? 0);
     const [low, high] = content.time_range;
     const legend = [];
     if (events) legend.push(["solid", words.event]);
@@ -158,6 +159,14 @@
     const what = kind === "category" ? "categories" : "values";
     if (gone === grid.length) return `The ${level} quantile is not identifiable at any value of ${name}, because of censoring.`;
     return `Gaps: because of censoring the ${level} quantile is not identifiable at ${gone} of ${grid.length} ${what} of ${name}.`;
+  }
+
+  function formatValue(value, kind) {
+    if (kind === "date") {
+      const date = new Date(1000 * value);
+      return Number.isNaN(date.getTime()) ? "a date" : date.toISOString().slice(0, 10);
+    }
+    return kind === "duration" ? formatNumber(value / 86400) + " days" : formatNumber(value);
   }
 
   function drawPanel(host, panel, low, high) {

@@ -1,3 +1,4 @@
+"use strict";
 /* Rows: the list, which sorts and searches, and the curve of the selected row.
    A row is an array; report/rows.py writes its fields in this order. Some rows end before INITIAL:
    they have no curve. */
@@ -127,32 +128,31 @@ function listRows(content, state) {
     reach(line);
     line.tr.setAttribute("aria-current", "true");
     showRow();
-    const detail = document.getElementById("detail");
+    const detail = byId("detail");
     const box = detail.getBoundingClientRect();
     if (scroll && (box.top < 0 || box.top > window.innerHeight)) detail.scrollIntoView();
   }
 
   /* Show the rows that the search finds, in their order; at first those that have a curve. */
   function showList() {
-    const wanted = document.getElementById("search").value.trim().toLowerCase();
+    const wanted = byId("search").value.trim().toLowerCase();
     const found = order.filter(({ row, text }) => (wanted || sorted.column >= 0 ? text.includes(wanted) : hasCurve(row)));
     visible = found.slice(0, MAX_SHOWN);
     body.replaceChildren(...visible.map(makeLine));
     if (visible.length) reach(visible.includes(chosen) ? chosen : visible[0]);
-    const count = (n) => n.toLocaleString("en-US");
-    document.getElementById("found").textContent = found.length > visible.length
-      ? `the first ${count(visible.length)} of ${count(found.length)} rows found`
-      : found.length === order.length ? `${count(order.length)} rows` : `${count(found.length)} of ${count(order.length)} rows`;
+    byId("found").textContent = found.length > visible.length
+      ? `the first ${formatCount(visible.length)} of ${formatCount(found.length)} rows found`
+      : found.length === order.length ? `${formatCount(order.length)} rows` : `${formatCount(found.length)} of ${formatCount(order.length)} rows`;
   }
 
   function showRow() {
     const row = chosen.row;
     const outcome = row[EVENT] ? `${status(row)} at` : fromLeft ? `${words.event} before` : `no ${words.event} until`;
     const unit = words.unit ? `\u00a0${words.unit}` : "";
-    document.getElementById("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}${unit}`;
-    const list = document.getElementById("quantiles");
+    byId("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}${unit}`;
+    const list = byId("quantiles");
     list.replaceChildren();
-    const host = document.getElementById("curve");
+    const host = byId("curve");
     if (!hasPrediction(row)) {
       draw(host, () => host.append(element("p", {},
         "Every tree has drawn this row, so it has no out-of-bag prediction.")));
@@ -174,7 +174,7 @@ function listRows(content, state) {
   }
 
   /* All causes of a row, as areas that add up to 1, up to the end of its curves. */
-  function drawCauses(host, row) {
+  function drawRowCauses(host, row) {
     const unit = content.rows.unit;
     const [low, last] = content.time_range;
     const high = Math.max(last + 0.12 * (last - low), row[TIME]);
@@ -184,31 +184,25 @@ function listRows(content, state) {
     const free = times.map((_, i) => 1 - shares.reduce((sum, values) => sum + values[i], 0));
     const isLimited = free.at(-1) > 1e-3;
     const end = isLimited ? Math.max(times.at(-1), row[LAST_NEIGHBOUR]) : high;
-    const at = drawAxes(host, {
+    const at = drawCauses(host, { times, shares, end }, {
       label: `Incidence of each cause for ${row[LABEL]}. At ${formatNumber(end)}: ` +
         content.causes.map((cause, k) => `${cause} ${formatPercent(shares[k].at(-1))}`).join(", ") +
         `, no event ${formatPercent(free.at(-1))}.`,
       ratio: 0.72, legend: listCauses(content.causes),
       x: { low, high, title: words.time, format: formatNumber },
-      y: { low: 0, high: 1, title: "probability", format: formatPercent },
     });
-    drawAreas(at, times, shares, end);
-    if (isLimited) {
-      shape(at.svg, "rect", { class: "fill-hatch", x: at.x(end), y: at.top, width: at.right - at.x(end), height: at.bottom - at.top });
-    }
     const observed = at.x(row[TIME]);
     shape(at.svg, "line", { class: "observed on-areas", x1: observed, x2: observed, y1: at.top, y2: at.bottom });
-    write(at, observed, at.top + 12, status(row));
+    writeBeside(at, observed, at.top + 12, status(row));
     addCursor(at, times.map((time, i) => ({
       x: at.x(time), y: at.y(1 - free[i]),
-      lines: [`time ${formatNumber(time)}`, `no event: ${formatPercent(Math.max(0, free[i]))}`,
-        ...content.causes.map((cause, k) => `${cause}: ${formatPercent(shares[k][i])}`).reverse()],
+      lines: [`time ${formatNumber(time)}`, ...listShares(content.causes, free[i], shares.map((values) => values[i]))],
     })));
   }
 
   function drawCurve(host, row) {
     if (row.length > SHARES) {
-      drawCauses(host, row);
+      drawRowCauses(host, row);
       return;
     }
     const unit = content.rows.unit;
@@ -238,11 +232,8 @@ function listRows(content, state) {
       y: { low: 0, high: 1, title: words.survival, format: formatPercent },
     });
     if (isLimited) {
-      const x = fromLeft ? at.x(low) : at.x(until);
-      const width = Math.max(0, fromLeft ? at.x(from) - x : at.x(high) - x);
-      const y = fromLeft ? at.y(1) : at.y(left);
-      const height = Math.max(0, fromLeft ? at.y(curve.initial) - y : at.y(0) - y);
-      shape(at.svg, "rect", { class: "fill-hatch", x, y, width, height });
+      if (fromLeft) hatch(at, at.x(low), at.y(1), at.x(from), at.y(curve.initial));
+      else hatch(at, at.x(until), at.y(left), at.x(high), at.y(0));
     }
     if (hasCurve(row)) {
       const path = stepPath(at, curve, fromLeft ? from : low, fromLeft ? high : until);
@@ -254,12 +245,14 @@ function listRows(content, state) {
     }
     const observed = at.x(row[TIME]);
     shape(at.svg, "line", { class: "observed", x1: observed, x2: observed, y1: at.top, y2: at.bottom });
-    write(at, observed, at.top + 12, status(row));
+    writeBeside(at, observed, at.top + 12, status(row));
     const stops = [{ x: at.x(low), y: at.y(curve.initial), lines: [`time ${formatNumber(low)}`,
       `survival: ${formatPercent(curve.initial)}`] }];
     if (fromLeft) stops.pop();
-    if (hasCurve(row)) curve.times.forEach((time, i) => stops.push({ x: at.x(time), y: at.y(curve.values[i]),
-      lines: [`time ${formatNumber(time)}`, `survival: ${formatPercent(curve.values[i])}`] }));
+    if (hasCurve(row)) {
+      curve.times.forEach((time, i) => stops.push({ x: at.x(time), y: at.y(curve.values[i]),
+        lines: [`time ${formatNumber(time)}`, `survival: ${formatPercent(curve.values[i])}`] }));
+    }
     levels.forEach((level, k) => {
       const value = row[QUANTILES][k];
       if (value === null) return;
@@ -281,22 +274,15 @@ function listRows(content, state) {
     addCursor(at, stops);
   }
 
-  /* Text beside a point, on the side where it fits. */
-  function write(at, x, y, text) {
-    const ends = x > at.right - 7 * text.length;
-    shape(at.svg, "text", { class: "label", x: ends ? x - 6 : x + 6, y: Math.max(at.top + 10, y),
-      "text-anchor": ends ? "end" : "start" }, text);
-  }
-
   /* Text on the left below a point of the curve, where the curve is not; or else on its right,
      lower than the line of the status. */
   function writeBelow(at, x, y, text) {
     if (x - at.left > 7 * text.length + 12) {
       shape(at.svg, "text", { class: "label", x: x - 8, y: y + 16, "text-anchor": "end" }, text);
-    } else write(at, x + 6, Math.max(at.top + 28, y - 6), text);
+    } else writeBeside(at, x + 6, Math.max(at.top + 28, y - 6), text);
   }
 
-  document.getElementById("search").addEventListener("input", showList);
+  byId("search").addEventListener("input", showList);
   showList();
   choose(visible[0], false);
 

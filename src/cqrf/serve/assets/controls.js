@@ -1,3 +1,4 @@
+"use strict";
 /* Controls: one for each column and subject, by the kind of the column. */
 
 const NAMES = ["A", "B"];
@@ -9,7 +10,7 @@ function makeControls(model, change) {
   const columns = model.columns.map((column, i) => ({ ...column, i }));
   columns.sort((one, two) => two.importance - one.importance);
   const shows = [];
-  const folded = document.getElementById("rest");
+  const folded = byId("rest");
   columns.forEach((column, place) => {
     const block = element("div", { class: "column", role: "group" });
     const name = element("h3", { id: `name${column.i}`, dir: "auto" }, column.name);
@@ -22,7 +23,7 @@ function makeControls(model, change) {
     block.append(head, sides);
     const controls = NAMES.map((_, side) => makeControl(column, side, (value) => change(side, column.i, value)));
     sides.append(...controls.map(({ host }) => host));
-    (place < MAX_OPEN ? document.getElementById("columns") : folded.querySelector("div")).append(block);
+    (place < MAX_OPEN ? byId("columns") : folded.querySelector("div")).append(block);
     shows.push((subjects) => {
       controls.forEach((control, side) => {
         control.host.hidden = side >= subjects.length;

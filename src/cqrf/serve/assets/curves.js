@@ -1,3 +1,4 @@
+"use strict";
 /* The prediction for the subjects: sentence, chart of survival curves, table of quantiles. */
 
 const WORDS = { 0.1: "for one in ten", 0.25: "for a quarter", 0.5: "for half", 0.75: "for three quarters", 0.9: "for nine in ten" };
@@ -33,7 +34,7 @@ function describeAnswer({ answer, model }) {
 
 function describeModel(model) {
   const censored = formatPercent(1 - model.events / model.rows);
-  return `${model.name}: ${model.trees} trees grown from ${model.rows.toLocaleString("en-US")} rows` +
+  return `${model.name}: ${model.trees} trees grown from ${formatCount(model.rows)} rows` +
     (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored} of them censored. Move a covariate to see how the prediction changes: this compares ` +
     "subjects who differ in it, and does not predict what happens if someone changes it.";
 }
@@ -110,8 +111,7 @@ function drawCurves(host, { answer, model }) {
     if (!subject.lower) return;
     const inside = knownPart(subject, times, fromLeft).filter(([, , i]) => i !== null);
     const edge = (values) => toSteps(inside.map(([time, , i]) => [time, values[i]]));
-    const path = `M${joinPoints(at, [...edge(subject.upper), ...edge(subject.lower).reverse()])}Z`;
-    shape(at.svg, "path", { class: k ? "fill-band of-b" : "fill-band", d: path });
+    drawBand(at, edge(subject.upper), edge(subject.lower), k ? "fill-band of-b" : "fill-band");
   });
   subjects.forEach((subject, k) => {
     if (isUnknown(subject)) return;
@@ -145,7 +145,7 @@ function drawUnidentified(at, subject, fromLeft, low, high) {
   const { bound, from_level, to_level } = subject.estimable;
   const [x, end] = fromLeft ? [at.x(low), at.x(bound)] : [at.x(bound ?? low), at.x(high)];
   const [y, foot] = fromLeft ? [at.y(1), at.y(1 - from_level)] : [at.y(1 - to_level), at.y(0)];
-  shape(at.svg, "rect", { class: "fill-hatch", x, y, width: Math.max(0, end - x), height: Math.max(0, foot - y) });
+  hatch(at, x, y, end, foot);
 }
 
 /* Its label, in the middle of the widest gap between the heights at which the curves end. */
@@ -181,8 +181,7 @@ function drawDots(at, subject, k, both) {
     shape(at.svg, "circle", { class: k ? "dot of-b" : "dot", cx, cy, r: isHalf ? 6 : 4 });
     if (!isHalf) continue;
     const text = `${both ? `${NAMES[k]} ` : ""}half by ${formatNumber(value)}`;
-    const turns = cx > at.right - 8 * text.length;
-    shape(at.svg, "text", { class: "label", x: turns ? cx - 10 : cx + 10, y: cy - 8, "text-anchor": turns ? "end" : "start" }, text);
+    writeBeside(at, cx, cy - 8, text, 10);
   }
 }
 
@@ -196,7 +195,7 @@ function fillNumbers({ answer, model }) {
   head.append(element("th", { scope: "col" }, `${capitalise(model.event_name || "event")} expected${since}`));
   subjects.forEach((_, k) => head.append(element("th", { scope: "col", class: `number side${NAMES[k]}` }, both ? NAMES[k] : model.time_unit || "time")));
   if (both) head.append(element("th", { scope: "col", class: "number" }, "B − A"));
-  const table = document.getElementById("quantiles");
+  const table = byId("quantiles");
   table.querySelector("thead").replaceChildren(head);
   const row = (name, cells) => {
     const tr = element("tr");
@@ -217,7 +216,7 @@ function fillNumbers({ answer, model }) {
   table.querySelector("tbody").replaceChildren(...rows);
   const notes = subjects.map((subject, k) => describeLimit(subject, both ? `For ${NAMES[k]}, ` : "", model, answer.given)).filter(Boolean);
   if (answer.confidence.reason && !model.causes.length) notes.push(describeNoBand(answer.confidence.reason));
-  document.getElementById("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
+  byId("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
 }
 
 /* The second quantile less the first; a bound if one of them has only a bound. */

@@ -1,13 +1,6 @@
 "use strict";
 /* The OpenAPI document as a page: each operation with its fields, an example and its status codes. */
 
-function element(name, attributes = {}, text = null) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== null) made.textContent = text;
-  return made;
-}
-
 (async () => {
   const described = await (await fetch("openapi.json")).json();
   const schemas = described.components.schemas;
@@ -23,7 +16,7 @@ function element(name, attributes = {}, text = null) {
     return [schema.type || "anything"].flat().join(" or ") + (schema.format ? ` (${schema.format})` : "");
   }
 
-  function listFields(schema) {
+  function listFields(schema, label) {
     const table = element("table");
     const required = new Set(schema.required || []);
     for (const [field, about] of Object.entries(schema.properties || {})) {
@@ -34,17 +27,18 @@ function element(name, attributes = {}, text = null) {
       row.append(key, what, element("td", {}, about.description || ""));
       table.append(row);
     }
-    const scroll = element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Fields" });
+    const scroll = element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": label });
     scroll.append(table);
     return scroll;
   }
 
-  function showBody(title, schema) {
+  /* A schema and its fields, as a region whose label is unique. */
+  function showBody(title, schema, of = "") {
     const found = resolve(schema);
     const host = element("details", { open: "" });
     host.append(element("summary", {}, `${title}: ${name(schema)}`));
     if (found.description) host.append(element("p", {}, found.description));
-    host.append(listFields(found));
+    host.append(listFields(found, [title, of, name(schema)].filter(Boolean).join(" ")));
     return host;
   }
 
@@ -62,17 +56,18 @@ function element(name, attributes = {}, text = null) {
   function showOperation(path, method, operation) {
     const section = element("section", { id: operation.operationId });
     const title = element("h2");
-    title.append(element("code", {}, `${method.toUpperCase()} ${path}`));
+    const of = `${method.toUpperCase()} ${path}`;
+    title.append(element("code", {}, of));
     section.append(title, element("p", {}, operation.description || operation.summary));
     const body = operation.requestBody?.content["application/json"].schema;
     section.append(element("pre", { tabindex: "0" }, curlCommand(path, method, body)));
     if (operation.parameters) {
       const properties = Object.fromEntries(operation.parameters.map((each) => [each.name, each.schema]));
-      section.append(showBody("Parameters", { type: "object", properties }));
+      section.append(showBody("Parameters", { type: "object", properties }, of));
     }
-    if (body) section.append(showBody("Request", body));
+    if (body) section.append(showBody("Request", body, of));
     const answer = operation.responses["200"].content["application/json"].schema;
-    section.append(showBody("Response", answer));
+    section.append(showBody("Response", answer, of));
     const list = element("dl");
     for (const [status, about] of Object.entries(operation.responses)) {
       list.append(element("dt", {}, status), element("dd", {}, about.description));
@@ -88,8 +83,8 @@ function element(name, attributes = {}, text = null) {
     return made;
   }
 
-  document.getElementById("about").append(...described.info.description.trim().split("\n\n").map(paragraph));
-  const main = document.getElementById("operations");
+  byId("about").append(...described.info.description.trim().split("\n\n").map(paragraph));
+  const main = byId("operations");
   for (const [path, methods] of Object.entries(described.paths)) {
     for (const [method, operation] of Object.entries(methods)) main.append(showOperation(path, method, operation));
   }

@@ -1,8 +1,5 @@
+"use strict";
 /* A treatment forest: sentence, survival curves of both arms, table of differences. */
-
-const ARMS = ["control", "treatment"];
-const MOST_SIGNS = 28;  // of the name of an arm in the chart
-const SIGN = 7.4;  // width of a sign of it
 
 /* What the page asks the server, and what it says about the answer. */
 function makeQuestion(rows, _, model) {
@@ -29,9 +26,8 @@ function formatByWidth({ value, lower, upper }) {
 }
 
 function describeModel(model) {
-  const count = (number) => number.toLocaleString("en-US");
-  const arms = model.arms.map(({ name, rows, events }) => `${name} (${count(rows)} rows, ${count(events)} events)`).reverse().join(" and ");
-  return `${model.name}: ${model.trees} trees grown from ${count(model.rows)} rows` + (model.notes.source ? ` of ${model.notes.source}` : "") +
+  const arms = model.arms.map(({ name, rows, events }) => `${name} (${formatCount(rows)} rows, ${formatCount(events)} events)`).reverse().join(" and ");
+  return `${model.name}: ${model.trees} trees grown from ${formatCount(model.rows)} rows` + (model.notes.source ? ` of ${model.notes.source}` : "") +
     ` of two arms, ${arms}. Move a covariate to compare the arms for other subjects.`;
 }
 
@@ -52,7 +48,7 @@ function drawCurves(host, { answer, model }) {
     const [time, value] = points.at(-1);
     shape(at.svg, "circle", { class: `dot open ${arm}`, cx: at.x(time), cy: at.y(value), r: 5 });
   }
-  labelArms(at, times, curves, arms);
+  labelArms(at, ARMS.map((arm) => arms[arm]), times, ARMS.map((arm) => curves[arm]));
   addCursor(at, times.map((time, i) => ({
     x: at.x(time), y: curves.treatment[i] === null ? null : at.y(curves.treatment[i]),
     lines: [`time ${formatNumber(time)}${unitOf(model)}`, ...["treatment", "control"].map((arm) =>
@@ -68,44 +64,21 @@ function shadeDifference(at, times, { control, treatment }) {
     const first = i;
     while (i + 2 < times.length && sign(i + 1) === sign(first)) i++;
     const edge = (values) => toSteps([...times.slice(first, i + 1).map((time, k) => [time, values[first + k]]), [times[i + 1], values[i]]]);
-    shape(at.svg, "path", { class: sign(first) > 0 ? "fill-band" : "fill-band of-b", d: `M${joinPoints(at, [...edge(treatment), ...edge(control).reverse()])}Z` });
+    drawBand(at, edge(treatment), edge(control), sign(first) > 0 ? "fill-band" : "fill-band of-b");
   }
 }
 
 function drawHorizon(at, { horizon }) {
   const x = at.x(horizon);
   shape(at.svg, "line", { class: "horizon", x1: x, x2: x, y1: at.top, y2: at.bottom });
-  const text = `horizon ${formatNumber(horizon)}`, turns = x + 6.4 * text.length > at.right;
-  shape(at.svg, "text", { class: "label", x: turns ? x - 5 : x + 5, y: at.top + 11, "text-anchor": turns ? "end" : "start" }, text);
-}
-
-/* Names of the arms where the curves are farthest apart: right above the upper one, and left below the lower one. */
-function labelArms(at, times, curves, arms) {
-  const names = Object.fromEntries(ARMS.map((arm) => [arm, shortenName(arms[arm])]));
-  const width = SIGN * Math.max(...ARMS.map((arm) => names[arm].length));
-  const fits = (i) => at.x(times[i]) > at.left + width + 12 && at.x(times[i]) < at.right - width - 12;
-  const gap = (i) => Math.abs(curves.treatment[i] - curves.control[i]);
-  const known = times.map((_, i) => i).filter((i) => curves.treatment[i] !== null && curves.control[i] !== null);
-  const roomy = known.filter(fits);
-  const best = (roomy.length ? roomy : [known[known.length >> 1]]).reduce((one, two) => (gap(two) > gap(one) ? two : one));
-  const upper = curves.treatment[best] >= curves.control[best] ? "treatment" : "control";
-  for (const arm of ARMS) {
-    const x = at.x(times[best]), y = at.y(curves[arm][best]);
-    const [dx, dy, anchor] = arm === upper ? [8, -7, "start"] : [-8, 17, "end"];
-    shape(at.svg, "text", { class: `arm-label ${arm}`, x: x + dx, y: Math.min(y + dy, at.bottom - 5), "text-anchor": anchor }, names[arm]);
-  }
-}
-
-function shortenName(name) {
-  const signs = Array.from(name);
-  return signs.length > MOST_SIGNS ? signs.slice(0, MOST_SIGNS - 1).join("") + "…" : name;
+  writeBeside(at, x, at.top + 11, `horizon ${formatNumber(horizon)}`);
 }
 
 /* Table of differences, and what is assumed. */
 function fillNumbers({ answer, model }) {
   const { arms, rows: [row] } = answer;
   const unit = unitOf(model), level = formatPercent(answer.confidence);
-  const table = document.getElementById("effects");
+  const table = byId("effects");
   const head = element("tr");
   head.append(element("th", { scope: "col", dir: "auto" }, `${shortenName(arms.treatment)} less ${shortenName(arms.control)}`), element("th", { scope: "col", class: "number" }, "Difference"),
     element("th", { scope: "col", class: "number" }, `${level} interval`));
@@ -129,5 +102,5 @@ function fillNumbers({ answer, model }) {
       `${shortenName(arms.treatment)} ${formatTime(effect.treatment)}, ${shortenName(arms.control)} ${formatTime(effect.control)}`)));
   const hidden = row.quantiles.some(({ reason }) => reason === "not_identifiable");
   const notes = [answer.assumption, "The time gained and the differences of survival are estimated directly; the difference of the medians is read off the curves.", ...(hidden ? ["The difference of the medians is not identifiable: censoring hides the median of an arm."] : [])];
-  document.getElementById("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
+  byId("notes").replaceChildren(...notes.map((text) => element("p", {}, text)));
 }

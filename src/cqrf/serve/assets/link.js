@@ -1,3 +1,4 @@
+"use strict";
 /* The link: the whole state in the fragment of the address, which browsers do not send. */
 
 const LINK_VERSION = 1;
@@ -15,7 +16,7 @@ function writeLink(state, fingerprint) {
 
 /* The state of a link, or a sentence with the reason why it cannot be used. */
 function readLink(hash, model) {
-  let kept = null;
+  let kept;
   try {
     const text = atob(hash.slice(1).replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(text, (sign) => sign.charCodeAt(0));

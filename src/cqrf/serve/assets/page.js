@@ -1,9 +1,9 @@
+"use strict";
 /* The page: its state, requests to the server, and drawing the responses. */
 
 (async () => {
-  const byId = (id) => document.getElementById(id);
   const MAX_COLUMNS = 4;  // of the lists of neighbours
-  let model, show, state = { subjects: [], given: null }, latest = null, announcement = null;
+  let model, state = { subjects: [], given: null }, latest = null, announcement = null;
   let isWaiting = false, isStale = false;
 
   function showMessage(text) {
@@ -100,7 +100,7 @@
 
   function makeRowBox(side, host) {
     const list = element("datalist", { id: `rows${side}` });
-    const box = element("input", { id: `row${side}`, list: list.id, autocomplete: "off", placeholder: model.data.id ? `${model.data.rows.toLocaleString("en-US")} rows` : `1 to ${model.data.rows.toLocaleString("en-US")}`, size: "10" });
+    const box = element("input", { id: `row${side}`, list: list.id, autocomplete: "off", placeholder: model.data.id ? `${formatCount(model.data.rows)} rows` : `1 to ${formatCount(model.data.rows)}`, size: "10" });
     const label = element("label", { for: box.id }, model.data.id ? `or row by ${model.data.id} ` : "or row number ");
     label.append(box);
     const problem = element("span", { class: "problem", role: "alert", id: `problem${side}` });
@@ -168,7 +168,7 @@
       const host = element("div", { class: `neighbour-list side${NAMES[k]}` });
       if (both) host.append(element("span", { class: "badge" }, NAMES[k]));
       const { n_neighbours, effective_sample_size, neighbours } = subject;
-      const text = `${n_neighbours.toLocaleString("en-US")} of ${model.rows.toLocaleString("en-US")} training rows have positive weight; ` +
+      const text = `${formatCount(n_neighbours)} of ${formatCount(model.rows)} training rows have positive weight; ` +
         `the effective sample size is ${formatNumber(Math.round(effective_sample_size))}.`;
       const rest = neighbours ? ` The ${neighbours.length} of largest weight are listed; choose one to start from it.`
         : " To list them, start the server with --data and the training table.";
@@ -290,7 +290,7 @@
     return;
   }
   describe();
-  show = makeControls(model, (side, i, value) => {
+  const show = makeControls(model, (side, i, value) => {
     const subject = state.subjects[side];
     subject.values[i] = value;
     markChanged(subject);

@@ -1,4 +1,5 @@
-/* Words for times and the event, and steps of curves, for every page. */
+"use strict";
+/* Words for times and the event, for every page. */
 
 function formatTime({ value, bound, reason }) {
   if (value !== null) return formatNumber(value);
@@ -24,15 +25,6 @@ function nameTimes({ notes, time_unit: unit }) {
 
 function nameSurvival(model) {
   return model.event_name ? `probability without ${model.event_name}` : "survival probability";
-}
-
-/* Corners of a step curve through points: each value holds until the next time. */
-function toSteps(points) {
-  return points.flatMap(([time, value], i) => (i ? [[time, points[i - 1][1]], [time, value]] : [[time, value]]));
-}
-
-function joinPoints(at, points) {
-  return points.map(([time, value]) => `${at.x(time).toFixed(1)} ${at.y(value).toFixed(1)}`).join("L");
 }
 
 function formatDifference(value) {
