@@ -12,7 +12,7 @@ COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow coverage ratios fuzz bench docs lint types format graph clean
+.PHONY: help demo test test-slow accessibility coverage ratios fuzz bench docs lint lint-js types format graph clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five to ten m
 
 test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory, kernels
 	@$(PYTEST) -m "kernel or slow"
+
+accessibility: $(VENV)/.with-test node_modules/.installed  ## Check the pages with axe-core in a browser (`make docs` first, for the manual)
+	@$(BIN)/python -m pytest -q tests/accessibility
 
 coverage: $(VENV)/.with-test  ## Run the tests as `make test` does, and say which lines and branches they run
 	@rm -f .coverage .coverage.*
@@ -51,9 +54,12 @@ docs: $(VENV)/.with-docs  ## Build the manual into docs/_build/html, without a n
 	@$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "The manual is docs/_build/html/index.html"
 
-lint: $(VENV)/.with-dev  ## Check style and formatting
+lint: $(VENV)/.with-dev lint-js  ## Check style and formatting, of the scripts of the pages as well
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+lint-js: node_modules/.installed  ## Check the scripts of reports and of the server's page
+	@node_modules/.bin/eslint --max-warnings 0 .
 
 types: $(VENV)/.with-dev $(VENV)/.with-all  ## Check types
 	@$(BIN)/mypy
@@ -66,13 +72,20 @@ graph: $(VENV)/.with-dev  ## Write the import graph into CONTRIBUTING.md
 	@PYTHONPATH=tests $(BIN)/python tests/support/architecture.py
 
 clean:  ## Remove the virtual environment, caches and builds
-	@rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) node_modules build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra: a target installs only what it needs, on top of what is there.
 $(VENV)/.with-%: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing cqrf[$*] into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	@touch $@
+
+# Tools for the pages: they only check them.
+node_modules/.installed: package.json package-lock.json
+	@command -v npm >/dev/null || { echo "cqrf's pages are checked with tools from npm: install Node.js 20.19 or newer"; exit 1; }
+	@echo "Installing ESLint and axe-core into node_modules ..."
+	@npm ci --loglevel=error >/dev/null
 	@touch $@
 
 # comprisk asks for an older Numba than ours but runs with it, so it comes without what it asks for.
