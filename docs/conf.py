@@ -30,6 +30,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "accessible",
     "mathml",
 ]
 exclude_patterns = ["_build", "_extensions", "examples/README.md", "gallery/backreferences"]

@@ -91,16 +91,39 @@ def compile_common_kernels(n_processes: int) -> None:
         done.touch()
 
 
+def require(is_there, reason):
+    """Skip a test for what this machine does not have; CI has everything."""
+    if is_there:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="module")
 def browser():
     program = shutil.which("chromium")
-    if program is None:
-        reason = "there is no chromium on this machine (apt-get install chromium)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+    require(program, "there is no chromium on this machine (apt-get install chromium)")
     from support.browser import Browser
 
     opened = Browser(program)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The address of the manual."""
+    from support.site import SITE, serve_site
+
+    require((SITE / "index.html").exists(), "the manual is not built (make docs)")
+    with serve_site() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The program of axe-core, which finds faults that keep people from using a page."""
+    path = TESTS.parent / "node_modules" / "axe-core" / "axe.min.js"
+    require(path.exists(), "axe-core is not installed (make accessibility)")
+    return path.read_text(encoding="utf-8")

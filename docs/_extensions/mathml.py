@@ -15,9 +15,9 @@ def write_inline(writer: Any, node: nodes.Element) -> None:
 
 
 def write_display(writer: Any, node: nodes.Element) -> None:
-    """A formula on a line of its own, which scrolls if the screen is narrower."""
+    """A formula on a line of its own, which scrolls if the screen is narrower, by keys as well."""
     formula = convert(node.astext(), display="block")
-    writer.body.append(f'<div class="formula">{formula}</div>\n')
+    writer.body.append(f'<div class="formula" tabindex="0">{formula}</div>\n')
     raise nodes.SkipNode
 
 

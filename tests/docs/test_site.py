@@ -1,16 +1,11 @@
 """The built manual in a browser, and its links. ``make docs`` builds it; CI does so before."""
 
-import functools
-import http.server
 import importlib.util
-import os
-import threading
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SITE = ROOT / "docs" / "_build" / "html"
+from support.site import ROOT, SITE
+
 PAGES = [
     "index.html",
     "tutorial/index.html",
@@ -19,26 +14,6 @@ PAGES = [
     "gallery/plot_01_survival_curves.html",
     "background/method.html",
 ]
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture(scope="module")
-def site():
-    """The address of the manual, served on this machine."""
-    if not (SITE / "index.html").exists():
-        reason = "the manual is not built (make docs)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    handler = functools.partial(Quiet, directory=SITE)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,11 @@
 """A small table of every kind of column, a forest on it, and a server for any forest."""
 
-import contextlib
 import http.client
 import json
-import socket
-import threading
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
-import uvicorn
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf.effects import CensoredTreatmentForest
@@ -18,6 +13,7 @@ from cqrf.serve.app import make_app
 from cqrf.serve.data_rows import read_data_rows
 from cqrf.serve.effect_view import make_effect_view
 from cqrf.serve.model_view import make_view
+from support.server import running
 
 SETTINGS = {"n_estimators": 40, "bag_size": 2, "random_state": 0}
 
@@ -76,24 +72,6 @@ def view(forest, frame, target):
 def lone_view(forest):
     """The forest without a table."""
     return make_view(forest, "m.cqrf")
-
-
-@contextlib.contextmanager
-def running(app):
-    """The address of a server of the app, on the loopback."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 class Client:
