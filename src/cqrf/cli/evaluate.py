@@ -46,7 +46,7 @@ def evaluate_file(
         value = scores[name]
         text = f"{value:.0f}" if name == "rows" else format_plain(value)
         text = "cannot be computed" if np.isnan(value) else text
-        shown.add_row(label, text + show_interval(scores, name))
+        shown.add_row(printable(label), text + show_interval(scores, name))
     print(printable(f"{model}, {'out of bag' if path is None else f'on {path}'}"))
     Console().print(shown, highlight=False, markup=False)
     if any(show_interval(scores, name) for name in labels):
