@@ -44,7 +44,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     {
         "_model": "bag_checks bin_values codec file file_bytes file_causes file_checks "
         "file_intervals file_kernels file_summary file_values file_working fit fitted incidence "
-        "intervals kinds memory output predict queries residual settings share skill",
+        "intervals kinds memory output predict queries residual settings share skill "
+        "stored_columns",
     },
     {
         "_prediction": "",

@@ -154,7 +154,7 @@ def check_forests(forest: Saved, censoring_forest: Saved | None) -> None:
     for saved in (forest, censoring_forest):
         if saved is None:
             continue
-        if saved.model.censoring != "right":
+        if saved.model.censoring != "right" or saved.model.lower is not None:
             raise _invalid("censoring of a forest")
         if saved.names != forest.names or len(saved.model.edges) != len(forest.model.edges):
             raise _invalid("features of the two forests")

@@ -198,7 +198,8 @@ def check_features(name: str, saved: Saved, pooled: Saved) -> None:
 def check_rows(name: str, model: Model, pooled: Model, chosen: NDArray[np.bool_]) -> None:
     """Raise unless the rows of a forest are the chosen ones of the pooled forest."""
     weight = model.rows.weight
-    if model.censoring != "right" or model.entry is not None or model.causes:
+    has_other_times = model.entry is not None or model.lower is not None
+    if model.censoring != "right" or has_other_times or model.causes:
         raise _invalid(f"censoring of {name}")
     if len(pooled.order) != len(chosen) or len(model.order) != chosen.sum():
         raise _invalid(f"number of rows of {name}")

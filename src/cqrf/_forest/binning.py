@@ -8,6 +8,8 @@ code of a missing value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,7 +63,7 @@ def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float
 
 def encode(
     X: NDArray[np.float64],
-    edges: list[NDArray[np.float64]],
+    edges: Sequence[NDArray[np.float64]],
     n_jobs: int | None = None,
     columns: NDArray[np.intp] | None = None,
 ) -> NDArray[np.uint8]:

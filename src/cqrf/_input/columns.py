@@ -35,12 +35,12 @@ class Columns:
     """Kind of each column of the training table, and its levels if it is a category."""
 
     kinds: tuple[str, ...]
-    levels: tuple[tuple[str, ...] | None, ...]
+    levels: Sequence[tuple[str, ...] | None]
 
     @property
     def categorical(self) -> NDArray[np.bool_]:
         """Which columns are categories."""
-        return np.array([levels is not None for levels in self.levels], dtype=bool)
+        return np.array([kind == CATEGORY for kind in self.kinds], dtype=bool)
 
 
 class ColumnPart(NamedTuple):

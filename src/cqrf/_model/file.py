@@ -16,11 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.binning import level_edges
 from cqrf._forest.layout import join_trees
 from cqrf._forest.rows import Rows
 from cqrf._forest.spec import LEAF, Forest, Sampling, Trees
-from cqrf._input.columns import Columns
 from cqrf._input.risk_sets import first_at_risk
 from cqrf._input.target import Target
 from cqrf._model.codec import decode_leaves, encode_leaves
@@ -46,6 +44,7 @@ from cqrf._model.file_values import are_notes
 from cqrf._model.file_working import check_working, read_working, working_arrays
 from cqrf._model.fitted import Model
 from cqrf._model.settings import check_predictions, plain_settings
+from cqrf._model.stored_columns import StoredEdges
 
 Estimator = TypeVar("Estimator")
 
@@ -234,14 +233,16 @@ def _check(unpacked: tuple[int, dict[str, Any], memoryview]) -> Contents:
 def _build(contents: Contents) -> Saved:
     """The model of a file that has been checked."""
     header, sections = contents.header, contents.sections
-    texts = [str(text, "utf-8", "surrogatepass") for text in contents.texts()]
-    columns = read_columns(contents, texts[contents.n_names :])
+    columns = read_columns(contents)
     entry = _copy(sections["entry"]) if len(sections["entry"]) else None
     target = Target(_copy(sections["time"]), _copy(sections["event"]).astype(bool), entry)
     own_units = contents.n_codes and not len(sections["unit_of_row"])
     model = Model(
         columns=columns,
-        edges=_read_edges(contents, columns),
+        edges=StoredEdges(
+            columns.categorical,
+            *(_copy(sections[name]) for name in ("n_levels", "edges", "n_edges")),
+        ),
         forest=_read_forest(contents),
         rows=Rows(
             codes=_copy(sections["codes"]).reshape(contents.n_features, contents.n_codes),
@@ -264,22 +265,13 @@ def _build(contents: Contents) -> Saved:
         causes=tuple(header["causes"]),
         lower=_copy(sections["lower"]) if len(sections["lower"]) else None,
     )
-    names = texts[: contents.n_names] if header["named"] else None
+    names = contents.read_names() if header["named"] else None
     return Saved(model, header["settings"], names, header["notes"])
 
 
 def _copy(section: NDArray[Any]) -> NDArray[Any]:
     """A copy that owns its memory, in the machine's own byte order."""
     return section.astype(section.dtype.newbyteorder("="))
-
-
-def _read_edges(contents: Contents, columns: Columns) -> list[NDArray[np.float64]]:
-    ends = np.cumsum(contents.sections["n_edges"], dtype=np.int64)
-    edges_of_numbers = np.split(_copy(contents.sections["edges"]), ends[:-1])
-    return [
-        edges if levels is None else level_edges(len(levels))
-        for edges, levels in zip(edges_of_numbers, columns.levels, strict=True)
-    ]
 
 
 def _read_forest(contents: Contents) -> Forest:

@@ -128,6 +128,10 @@ class Contents(NamedTuple):
             start, end = end, end + int(length)
             yield text[start:end]
 
+    def read_names(self) -> list[str]:
+        """Names of the features; none if the table had none."""
+        return [str(text, "utf-8", "surrogatepass") for text in islice(self.texts(), self.n_names)]
+
 
 def invalid(what: str, content: str = FOREST) -> ModelFileError:
     """The error for a part of a file that fails its check."""
@@ -341,8 +345,8 @@ def check_sampling(header: dict[str, Any]) -> None:
 
 def check_text(contents: Contents) -> None:
     """Check that names and labels are UTF-8, and the labels of each column in ascending order."""
-    texts = contents.texts()
-    runs = chain(repeat(1, contents.n_names), map(int, contents.sections["n_levels"]))
+    texts, n_levels = contents.texts(), contents.sections["n_levels"]
+    runs = chain(repeat(1, contents.n_names), map(int, n_levels[n_levels > 0]))
     for n_texts in runs:
         before = None
         for text in islice(texts, n_texts):

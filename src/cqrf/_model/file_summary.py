@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cqrf._input.causes import Cause
-from cqrf._input.columns import CATEGORY, Columns
+from cqrf._input.columns import Columns
 from cqrf._input.target import oriented
 from cqrf._model.file_causes import check_causes
 from cqrf._model.file_checks import (
@@ -25,6 +25,7 @@ from cqrf._model.file_checks import (
     invalid,
     upgrade_header,
 )
+from cqrf._model.stored_columns import StoredLevels
 
 
 class FileSummary(NamedTuple):
@@ -59,8 +60,7 @@ def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
     check_columns(contents)
     check_text(contents)
     sections = contents.sections
-    texts = [str(text, "utf-8", "surrogatepass") for text in contents.texts()]
-    names = texts[: contents.n_names] or [f"feature {j}" for j in range(contents.n_features)]
+    names = contents.read_names() or [f"feature {j}" for j in range(contents.n_features)]
     times = oriented(sections["time"], header["censoring"])
     gain = sections["importance"]
     return FileSummary(
@@ -72,7 +72,7 @@ def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
         n_leaves=count_leaves(contents),
         root_share=header["root_share"],
         names=names,
-        columns=read_columns(contents, texts[contents.n_names :]),
+        columns=read_columns(contents),
         importances=(gain / max(gain.sum(), np.finfo(np.float64).tiny)).tolist(),
         settings=header["settings"],
         seed=header["seed"],
@@ -104,12 +104,16 @@ def count_leaves(contents: Contents) -> int:
     return int(n_leaves.sum())
 
 
-def read_columns(contents: Contents, labels: list[str]) -> Columns:
+def read_columns(contents: Contents) -> Columns:
     """Kinds of the features, and the levels of those that are categories."""
-    kinds = tuple(KINDS[kind] for kind in contents.sections["kinds"])
-    levels: list[tuple[str, ...] | None] = []
-    at = 0
-    for kind, n_levels in zip(kinds, contents.sections["n_levels"].tolist(), strict=True):
-        levels.append(tuple(labels[at : at + n_levels]) if kind == CATEGORY else None)
-        at += n_levels
-    return Columns(kinds, tuple(levels))
+    sections = contents.sections
+    bounds = np.zeros(len(sections["text_lengths"]) + 1, np.int64)
+    np.cumsum(sections["text_lengths"], out=bounds[1:])
+    of_names = bounds[contents.n_names]
+    levels = StoredLevels(
+        contents.categorical,
+        sections["n_levels"].copy(),
+        sections["text"][of_names:].tobytes(),
+        bounds[contents.n_names :] - of_names,
+    )
+    return Columns(tuple(KINDS[kind] for kind in sections["kinds"]), levels)

@@ -5,6 +5,7 @@ Features become one byte per value, rows are ranked by time, units are numbered,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -52,7 +53,7 @@ def fit_model(
     settings: Settings,
     n_jobs: int | None = None,
     verbose: bool = False,
-    edges: list[NDArray[np.float64]] | None = None,
+    edges: Sequence[NDArray[np.float64]] | None = None,
 ) -> Model:
     """Grow the forest of a table; ``edges`` are those of its bins, found in it if None."""
     matrix, columns, target = table.matrix, table.columns, table.target.drop_single_cause()

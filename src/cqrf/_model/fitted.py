@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -39,7 +40,7 @@ class Model:
     ----------
     columns : Columns
         Kind of each feature, and its levels if it is a category.
-    edges : list of ndarray
+    edges : sequence of ndarray
         Bin edges of each feature.
     forest : Forest
     rows : Rows
@@ -63,7 +64,7 @@ class Model:
     """
 
     columns: Columns
-    edges: list[NDArray[np.float64]]
+    edges: Sequence[NDArray[np.float64]]
     forest: Forest
     rows: Rows
     entry: NDArray[np.float64] | None
