@@ -251,7 +251,7 @@ def run_wrk(server: Server, folder: Path, path: str, body: bytes, seconds: int) 
 
 
 def measure(seconds: int) -> None:
-    """Print the tables of docs/how_to/serving.md."""
+    """Print the tables of benchmarks/results/serve.md."""
     print(f"{TREES} trees, {ROWS:,} rows, {COLUMNS + 1} columns; two subjects a request\n")
     print("| forest | median ms | p99 ms | worst ms |\n|---|---|---|---|")
     for bag_size in (1, BAG):

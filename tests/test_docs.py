@@ -96,5 +96,18 @@ def test_links_of_the_manual_lead_to_files_in_the_checkout():
     assert broken == []
 
 
+def test_every_how_to_page_is_in_the_table_of_the_index():
+    index = (DOCS / "how_to" / "index.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (DOCS / "how_to").glob("*.md")} - {"index.md"}
+    assert set(LINK.findall(index)) == pages
+
+
+def test_every_example_asks_a_question():
+    examples = sorted((DOCS / "examples").glob("plot_*.py"))
+    assert len(examples) >= 12
+    titles = [path.read_text(encoding="utf-8").split("\n")[1] for path in examples]
+    assert [title for title in titles if not title.endswith("?")] == []
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

@@ -66,6 +66,13 @@ def test_every_module_says_what_is_public():
     assert silent == ["serve"]  # a program, with nothing to import
 
 
+def test_every_module_without_underscore_is_public_or_named_here():
+    found = {module.name for module in pkgutil.iter_modules(cqrf.__path__)}
+    # The estimator's class is a name of the package; the others are run as commands.
+    other = {"estimator", "cli", "demo", "study"}
+    assert {name for name in found if not name.startswith("_")} == other | set(cqrf._SUBMODULES)
+
+
 def test_every_public_name_is_in_the_reference():
     documented = list_documented()
     twice = {"cqrf.tuning.tune"}  # documented as cqrf.tune

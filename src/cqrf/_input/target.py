@@ -294,7 +294,8 @@ def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
         fields = ", ".join(f"{name}: {y.dtype[name]}" for name in y.dtype.names or ())
         raise ValueError(
             "a structured y needs one boolean field (event) and one float field (time); "
-            f"found {fields}. Build it with censored(time, event)."
+            f"found {fields}. Build it with censored(time, event), or, with competing risks, "
+            "censored(time, cause)."
         )
     entry = y["entry"] if "entry" in (y.dtype.names or ()) else None
     target = pair(y[times[0]], y[events[0]], entry, first_row)

@@ -32,4 +32,7 @@ def check_errors(model: Model) -> None:
             f"{sampling.n_units}."
         )
     if model.rows.first_at_risk is not None:
-        raise ValueError("standard errors are not available for rows that enter late.")
+        raise ValueError(
+            "standard errors are not available for rows that enter late. The manual, under "
+            "'Confidence intervals', shows how forests of random halves of the rows give them."
+        )
