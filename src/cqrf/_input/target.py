@@ -294,7 +294,7 @@ def _read_structured(y: NDArray[np.void], first_row: int) -> Target:
         fields = ", ".join(f"{name}: {y.dtype[name]}" for name in y.dtype.names or ())
         raise ValueError(
             "a structured y needs one boolean field (event) and one float field (time); "
-            f"found {fields}. Build it with censored(time, event)."
+            f"found {fields}. Build it with censored(time, event); the event may be a cause."
         )
     entry = y["entry"] if "entry" in (y.dtype.names or ()) else None
     target = pair(y[times[0]], y[events[0]], entry, first_row)
@@ -348,6 +348,7 @@ def _read_event(event: NDArray[Any], first_row: int) -> NDArray[np.bool_]:
         raise ValueError(
             f"event must be True/False or 1/0; found {event[first]} in "
             f"{name_row(first_row + first)}. With two columns the order is (time, event); with a "
-            "status code, compare it first, as in event = (status == 2)."
+            "status code, compare it first, as in event = (status == 2), or tell several causes "
+            "apart with y = censored(time, status)."
         )
     return numbers == 1
