@@ -83,6 +83,22 @@ def test_splits_find_what_drives_each_cause():
     assert (rise[[0, 1], [1, 0], 0] < 0).all()  # the other one comes less often
 
 
+def test_split_causes_may_be_a_float():
+    X, y = make_table()
+    importances = [fit(X, y, split_causes=each).feature_importances_ for each in (2, 2.0)]
+    assert np.array_equal(*importances)
+
+
+def test_features_with_missing_values_split_causes_too():
+    X, y = make_table(600)
+    X[(X[:, 0] > 0.5) & (np.arange(600) % 2 == 0), 0] = np.nan  # missing where cause 1 comes early
+    forest = fit(X, y, n_estimators=60)
+    asked = np.full((2, 4), 0.5)
+    asked[:, 0] = [np.nan, 0.1]
+    incidence = forest.predict_incidence(asked, [0.5], 1)[:, 0]
+    assert incidence[0] > incidence[1] + 0.1
+
+
 def test_split_causes_aims_at_one_cause():
     X, y = make_table(1500)
     of_first, of_second = (
@@ -318,6 +334,10 @@ def test_what_makes_no_sense_is_refused(forest, asked):
         fit(train, y, split_causes=9)
     with pytest.raises(ValueError, match=r"split_causes=1: y has one kind of event"):
         fit(train, censored(y["time"], y["event"]), split_causes=1)
+    with pytest.raises(ValueError, match=r"split_causes=3\.0 is no cause of this forest"):
+        fit(train, y, split_causes=3.0)
+    with pytest.raises(ValueError, match=r"times must be numbers; .* text such as 'a'"):
+        forest.predict_incidence(asked, ["a"], 1)
     with pytest.raises(ValueError, match=r"split_causes=1: this criterion does not tell causes"):
         fit(train, y, split_causes=1, criterion="variance")
     with pytest.raises(ValueError, match=r"several causes go with right censoring only"):

@@ -117,6 +117,26 @@ def test_bounds_hold_the_prediction(which, asked, request):
     assert forest.predict_quantile_bounds(asked, 0.5, unidentified="clip").shape == (30, 2)
 
 
+@pytest.mark.parametrize("working_model", [None, "auto"])
+def test_no_bound_is_below_all_left_ends(table, asked, working_model):
+    X = table[0]
+    alike = fit(X, np.full(200, 1.0), np.full(200, 2.0), working_model=working_model)
+    assert_array_equal(
+        alike.predict_quantile_bounds(asked[:1], [0.1, 0.5]), [[[1.0, 2.0], [1.0, 2.0]]]
+    )
+    from_zero = fit(X, np.zeros(200), np.exp(X[:, 0]) + X[:, 1], working_model=working_model)
+    bounds = from_zero.predict_quantile_bounds(asked, 0.1)
+    assert (bounds[:, 0] == 0).all()
+    lower, _ = from_zero.predict_survival_bounds(asked)
+    assert_array_equal(lower([-0.1]), np.ones((30, 1)))
+
+
+def test_rows_that_are_all_right_censored_are_refused(table):
+    X, lower, _ = table
+    with pytest.raises(ValueError, match=r"every row is censored .* no upper end is finite"):
+        fit(X, np.maximum(lower, 0), np.full(200, INF))
+
+
 def test_survival_bounds(forest, asked):
     lower, upper = forest.predict_survival_bounds(asked)
     times = np.linspace(0.5, 4, 12)

@@ -14,6 +14,7 @@ from cqrf._model.output import index_of
 from cqrf._model.predict import KnownTimes, read_weights
 from cqrf._model.queries import Queries, has_tree
 from cqrf._prediction import PredictionMethods, Values, time_names, warn_if_unknown
+from cqrf._runtime.arguments import read_times
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.little_bags import confidence_width, log_log_interval
 from cqrf._survival.step_curves import StepCurves
@@ -124,10 +125,11 @@ class IncidenceMethods(PredictionMethods):
         self, queries: Queries, times: ArrayLike, cause: Cause | None, beyond: str
     ) -> NDArray[np.float64]:
         """Values of shape (n, n_times) for one cause, (n, n_causes, n_times) for all."""
+        at = read_times(times)
 
         def compute(curves: IncidenceCurves) -> NDArray[np.float64]:
             chosen: IncidenceCurves | StepCurves = curves if cause is None else curves[cause]
-            return chosen(np.atleast_1d(times), beyond)
+            return chosen(at, beyond)
 
         wanted = [FromIncidence(compute), KnownTimes()]
         values: NDArray[np.float64]

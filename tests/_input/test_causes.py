@@ -102,7 +102,23 @@ def test_rows_keep_their_cause():
     assert (target.cause.tolist(), target.causes) == ([2, 0], (1, 2))
 
 
-@pytest.mark.parametrize("cause", [0, 3, "1", True, None])
+@pytest.mark.parametrize("cause", [None, np.nan])
+def test_a_frame_without_the_cause_of_a_row_is_refused_with_its_place(cause):
+    frame = pd.DataFrame({"time": TIME, "cause": [2, 0, cause, 1]})
+    with pytest.raises(ValueError, match=r"cause is missing in row 12 .*: drop such rows\."):
+        read_target(frame, first_row=10)
+
+
+def test_a_status_of_several_codes_is_pointed_to_causes():
+    said = r"found 2.* or tell several causes apart with y = censored\(time, status\)"
+    with pytest.raises(ValueError, match=said):
+        read_target(pd.DataFrame({"time": TIME, "event": [2, 0, 1, 1]}))
+    records = np.array([(2, 1.0), (0, 2.0)], [("status", "i8"), ("ftime", "f8")])
+    with pytest.raises(ValueError, match=r"status: int64, .*; the event may be a cause\."):
+        read_target(records)
+
+
+@pytest.mark.parametrize("cause", [0, 3, "1", True, None, [1], np.array([1, 2]), 1j])
 def test_an_unknown_cause_names_those_there_are(cause):
     with pytest.raises(ValueError, match=r"is no cause of this forest; choose one of 1, 2\."):
         find_cause(cause, (1, 2))

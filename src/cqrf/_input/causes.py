@@ -78,7 +78,7 @@ def read_causes(cause: NDArray[Any], event: NDArray[np.bool_] | None, first_row:
 
     ``event``, if there is one, must be True where the cause is not 0 or "".
     """
-    codes = _read_codes(cause)
+    codes = _read_codes(cause, "cause", first_row)
     kinds = _number(codes, "" if codes.dtype.kind == "U" else 0)
     if event is not None and not np.array_equal(kinds.number > 0, event):
         first = int(np.flatnonzero((kinds.number > 0) != event)[0])
@@ -108,7 +108,8 @@ def find_cause(cause: Any, causes: Sequence[Cause], argument: str = "cause") -> 
             "with y = censored(time, cause)."
         )
     plain = cause.item() if isinstance(cause, np.generic) else cause
-    if isinstance(plain, bool) or plain not in causes:
+    is_one = isinstance(plain, str | int | float) and not isinstance(plain, bool)
+    if not is_one or plain not in causes:
         raise ValueError(
             f"{argument}={cause!r} is no cause of this forest; choose one of "
             f"{_listed(list(causes))}."
@@ -137,28 +138,30 @@ def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
     return Causes(np.array(number, np.uint8)[place.ravel()], names)
 
 
-def _read_codes(event: NDArray[Any]) -> NDArray[Any]:
-    """Causes as whole numbers or as texts."""
+def _read_codes(event: NDArray[Any], name: str = "event", first_row: int = 0) -> NDArray[Any]:
+    """Causes as whole numbers or as texts; errors count rows from ``first_row``."""
     if event.dtype.kind in "US":
         return event.astype(str)
-    if event.dtype.kind == "O":
-        for row, value in enumerate(event.tolist()):
-            if is_missing(value):
-                raise ValueError(f"event is missing in {name_row(row)}: drop such rows.")
-        if all(isinstance(value, str) for value in event.tolist()):
-            return event.astype(str)
+    if event.dtype.kind in "Of":
+        is_number = event.dtype.kind == "f"
+        missing = np.isnan(event) if is_number else [is_missing(each) for each in event.tolist()]
+        if np.any(missing):
+            place = name_row(first_row + int(np.flatnonzero(missing)[0]))
+            raise ValueError(f"{name} is missing in {place}: drop such rows.")
+    if event.dtype.kind == "O" and all(isinstance(value, str) for value in event.tolist()):
+        return event.astype(str)
     try:
         codes = event.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"event must be whole numbers or texts; found {event.dtype} values such as "
+            f"{name} must be whole numbers or texts; found {event.dtype} values such as "
             f"{event[0]!r}."
         ) from None
     odd = np.flatnonzero(~_are_codes(codes))
     if len(odd):
         raise ValueError(
-            f"event must be whole numbers or texts; found {codes[odd[0]]:g} in "
-            f"{name_row(int(odd[0]))}."
+            f"{name} must be whole numbers or texts; found {codes[odd[0]]:g} in "
+            f"{name_row(first_row + int(odd[0]))}."
         )
     return codes.astype(np.int64)
 

@@ -349,6 +349,7 @@ def _read_event(event: NDArray[Any], first_row: int) -> NDArray[np.bool_]:
         raise ValueError(
             f"event must be True/False or 1/0; found {event[first]} in "
             f"{name_row(first_row + first)}. With two columns the order is (time, event); with a "
-            "status code, compare it first, as in event = (status == 2)."
+            "status code, compare it first, as in event = (status == 2), or tell several causes "
+            "apart with y = censored(time, status)."
         )
     return numbers == 1

@@ -229,8 +229,9 @@ def check_events(any_event: bool) -> None:
     """Raise unless some row of positive weight has an event."""
     if not any_event:
         raise ValueError(
-            "every row is censored (event is never True): nothing can be learnt about the "
-            "time of the event. Check which value of the status means that it was observed."
+            "every row is censored (event is never True, or no upper end is finite): nothing can "
+            "be learnt about the time of the event. Check which value of the status means that it "
+            "was observed."
         )
 
 

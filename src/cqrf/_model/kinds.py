@@ -84,7 +84,9 @@ class TreeKinds:
         assert self.interval_steps is not None
         direct, on_residuals = (each.at_left() for each in self.interval_steps)
         mapped = map_steps(on_residuals, self.scale)
-        mapped.times[np.isneginf(on_residuals.times)] = -np.inf  # before the first event time
+        assert self.model.lower is not None
+        # Before the first event time, and after the smallest left end of all rows.
+        mapped.times[np.isneginf(on_residuals.times)] = self.model.lower.min()
         return self._mix(direct, mapped)
 
     def _mix(self, direct: Steps, residual: Steps) -> Steps:

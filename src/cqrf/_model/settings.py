@@ -239,7 +239,7 @@ def read_split_causes(
         return None
     chosen = list(range(len(causes)))
     if split_causes is not None:
-        listed = [split_causes] if isinstance(split_causes, str | int) else list(split_causes)
+        listed = [split_causes] if np.isscalar(split_causes) else list(split_causes)
         chosen = sorted({find_cause(cause, causes, "split_causes") for cause in listed})
         if not chosen:
             raise ValueError("split_causes is empty: name a cause, or leave it at None for all.")
