@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 CASES := 20000
 FILES := 100000
 BENCH :=
+BRANCH := main
+VERSION :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow accessibility coverage ratios fuzz bench docs lint lint-js types format graph clean
+.PHONY: help demo test test-slow accessibility coverage ratios fuzz bench docs lint lint-js types \
+	format graph dist check-dist release clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -70,6 +73,20 @@ format: $(VENV)/.with-dev  ## Put the code in the project's style
 
 graph: $(VENV)/.with-dev  ## Write the import graph into CONTRIBUTING.md
 	@PYTHONPATH=tests $(BIN)/python tests/support/architecture.py
+
+dist: $(VENV)/.with-release  ## Build the wheel and the source distribution into dist/, and check their form
+	@rm -rf dist
+	@$(BIN)/python -m build
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python -m check_wheel_contents dist
+	@$(BIN)/hadolint Dockerfile
+
+check-dist: dist  ## Install both into empty environments: demo, manual and tests (half an hour)
+	@$(BIN)/python tools/check_dist.py wheel
+	@$(BIN)/python tools/check_dist.py sdist
+
+release: $(VENV)/.with-release  ## Set version and date, build, check, commit and tag (VERSION=1.2.0)
+	@$(BIN)/python tools/release.py --branch $(BRANCH) $(VERSION)
 
 clean:  ## Remove the virtual environment, caches and builds
 	@rm -rf $(VENV) node_modules build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

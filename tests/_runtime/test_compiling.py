@@ -196,3 +196,62 @@ def test_all_packages_with_kernels_decide_whether_the_cache_is_right():
     }
     # `cqrf warm` only asks how many kernels were compiled.
     assert found - {"cli"} <= set(compiling.KERNEL_PACKAGES)
+
+
+TINY = """
+from cqrf._runtime.compiling import kernel, notice
+
+@kernel
+def double(x):
+    return 2 * x
+"""
+USE_TINY = """
+import sys
+import tempfile
+import warnings
+
+if "read-only" in sys.argv:  # root may write anywhere: Numba asks by writing such a file
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    tempfile.TemporaryFile = refuse
+import tiny
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(tiny.double(21), tiny.double.stats.cache_hits[next(iter(tiny.double.signatures))])
+    if "other" in sys.argv:
+        print(tiny.double(1.5))
+    print(len(caught), *(str(each.message).partition(',')[0] for each in caught))
+"""
+
+
+def test_a_folder_of_kernels_that_cannot_be_written_to_is_read(tmp_path):
+    (tmp_path / "tiny.py").write_text(TINY)
+    kept = tmp_path / "kernels"
+
+    def use(*arguments):
+        environment = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(kept),
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(compiling.PACKAGE.parent)]),
+        }
+        command = [sys.executable, "-c", USE_TINY, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    def list_kept():
+        return {path: path.stat().st_mtime_ns for path in kept.rglob("*.nb?")}
+
+    assert use() == ["42 0", "0"]
+    before = list_kept()
+    assert len(before) == 2
+    assert use("read-only") == ["42 1", "0"]
+    # Another type is compiled, which is said: it will be again in the next process.
+    assert use("read-only", "other") == [
+        "42 1",
+        "3.0",
+        "1 there is no folder to keep compiled kernels in",
+    ]
+    assert list_kept() == before

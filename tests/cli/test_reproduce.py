@@ -158,6 +158,32 @@ def test_without_the_peers_their_experiment_says_what_it_needs(tmp_path):
     assert not out.exists()
 
 
+def test_without_the_data_of_the_r_packages_it_says_where_they_are(tmp_path):
+    """As in a wheel, which leaves them out."""
+    program = (
+        "from cqrf.study import catalog\n"
+        "catalog.CATALOG = tuple(\n"
+        "    e._replace(needs=e.needs._replace(is_met=lambda: False)) if e.name == 'r-packages'\n"
+        "    else e for e in catalog.CATALOG\n"
+        ")\n"
+        "from cqrf.cli import main; main()"
+    )
+    out = tmp_path / "none"
+    command = [sys.executable, "-c", program]
+    done = run("reproduce", "r-packages", "--out", str(out), command=command)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "cqrf: r-packages needs data that are not in the wheel: in a checkout or the unpacked "
+        "source distribution, use pip install -e '.[cli,plots]'\n"
+    )
+    assert not out.exists()
+    several = ["reproduce", "query-time", "r-packages", "--quick", "--out", str(out)]
+    done = run(*several, command=command)
+    assert done.returncode == 0, done.stderr
+    assert "left out: r-packages needs data" in done.stderr
+    assert {path.stem for path in out.glob("*.csv")} == {"query-time"}
+
+
 def test_help_loads_nothing_heavy():
     program = (
         "import sys, atexit\n"

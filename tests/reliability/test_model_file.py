@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from dataclasses import fields, replace
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -27,11 +26,9 @@ from cqrf._model.file import read_model_file
 from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
 from cqrf._model.file_checks import LARGEST_ROOT_SHARE, SECTIONS, WORKING_SECTIONS
 from cqrf._model.share import MOST_SHARE
-from cqrf._model.skill import compute_oob_skill
-from cqrf.datasets import load_pbc, make_aft
+from cqrf.datasets import make_aft
 
 LEVELS = [0.05, 0.5, 0.95]
-RELEASED = Path(__file__).parents[1] / "data" / "models"
 
 
 def make_table(n=120, seed=0, n_features=5):
@@ -374,38 +371,6 @@ def test_a_file_is_compact(working_model, tmp_path):
 
 def count_working_bytes(forest):
     return sum(np.asarray(part).nbytes for part in forest.model_.working or ())
-
-
-# Files of each version, with what the forest in them answers.
-
-
-def test_there_is_a_file_of_this_format():
-    assert f"format_{FORMAT}.cqrf" in {path.name for path in RELEASED.iterdir()}
-
-
-@pytest.mark.parametrize("path", sorted(RELEASED.glob("*.cqrf")), ids=lambda path: path.stem)
-def test_a_file_of_every_version_loads_for_ever(path):
-    forest = CensoredQuantileForest.load(path)
-    expected = json.loads(path.with_suffix(".json").read_text())
-    X = load_pbc(as_frame=True).X.iloc[: len(expected["quantiles"])]
-    found = forest.predict(X, expected["levels"], unidentified="clip")
-    np.testing.assert_allclose(found, expected["quantiles"], rtol=1e-9)
-    if "score_oob" in expected:
-        levels = (0.25, 0.5, 0.75)  # those of score_oob when the file was written
-        skill = compute_oob_skill(
-            forest.model_, forest.predict_oob(levels, unidentified="clip"), levels
-        )
-        np.testing.assert_allclose(skill, expected["score_oob"], rtol=1e-9)
-    times = [500, 2000]
-    if "survival" in expected:
-        found = forest.predict_survival(X, times, beyond="extend")
-        np.testing.assert_allclose(found, expected["survival"], rtol=1e-9)
-    if "incidence" in expected:
-        found = forest.predict_incidence(X, times, beyond="extend")
-        np.testing.assert_allclose(found, expected["incidence"], rtol=1e-9)
-    if "standard_error" in expected:
-        found = forest.survival_standard_error(X, times)
-        np.testing.assert_allclose(found, expected["standard_error"], rtol=1e-9)
 
 
 # Files that are none.

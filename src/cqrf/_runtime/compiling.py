@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core import event
+from numba.core import config, event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 
 from cqrf._runtime.progress import draw_until, write_line
 
@@ -47,6 +48,37 @@ KERNEL_PACKAGES = (
     "_effects",
 )
 QUIET_SECONDS = 1.0  # of compilation in a process, before a line says so
+
+
+class ReadOnlyLocator(UserProvidedCacheLocator):
+    """The folder NUMBA_CACHE_DIR as it is found, in a container for example."""
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> ReadOnlyLocator | None:
+        """The locator of a function, if kernels of its file are kept."""
+        if not config.CACHE_DIR:
+            return None
+        found = cls(function, path)
+        return found if Path(found.get_cache_path()).is_dir() else None
+
+
+class ReadOnlyImplementation(CompileResultCacheImpl):
+    """What Numba needs to find and rebuild kernels of a folder that cannot be written to."""
+
+    _locator_classes = (ReadOnlyLocator,)
+
+
+class ReadOnlyCache(FunctionCache):
+    """Kernels of a folder that cannot be written to; Numba itself would not look at it.
+
+    It is used where Numba finds no other folder.
+    """
+
+    _impl_class = ReadOnlyImplementation
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep nothing: a kernel that is not in the folder is compiled by every process."""
+        _warn_without_cache()
 
 
 class _PauseGarbageCollection(event.Listener):
@@ -133,8 +165,12 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
     try:
         compiled = compile_it(cache=True)(function)
     except RuntimeError:  # the package cannot be written to, and there is no home folder
-        _warn_without_cache()
-        return compile_it()(function)
+        compiled = compile_it()(function)
+        try:
+            compiled._cache = ReadOnlyCache(function)
+        except RuntimeError:
+            _warn_without_cache()
+            return compiled
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if index is not None:
         index._source_stamp = (index._source_stamp, hash_sources())

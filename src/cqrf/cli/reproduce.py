@@ -39,26 +39,25 @@ def run_experiments(
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from cqrf.study.catalog import find_entries
+    from cqrf.study.catalog import PEERS, find_entries
     from cqrf.study.experiment import Folder
     from cqrf.study.methods import Study
     from cqrf.study.page import write_page
-    from cqrf.study.peers import have_peers
 
-    if with_peers and not have_peers():
-        fail("--peers needs both packages: pip install 'cqrf[bench]'")
+    if with_peers and not PEERS.is_met():
+        fail(f"--peers needs {PEERS.remedy}")
     try:
         entries = find_entries(names)
         folder = Folder(out, Study(quick=quick, with_peers=with_peers, n_jobs=n_jobs))
-        left_out = [entry.name for entry in entries if entry.needs_peers and not have_peers()]
-        experiments = [entry.load() for entry in entries if entry.name not in left_out]
+        left_out = [entry for entry in entries if not entry.can_run()]
+        experiments = [entry.load() for entry in entries if entry not in left_out]
         n_missing = sum(len(folder.missing_cases(experiment)) for experiment in experiments)
     except ValueError as error:
         fail(str(error))
     if not experiments:
-        fail(f"{left_out[0]} needs both packages: pip install 'cqrf[bench]'")
-    for name in left_out:
-        console.print(f"{name}: left out, it needs pip install 'cqrf[bench]'", markup=False)
+        fail(left_out[0].say_need())
+    for entry in left_out:
+        console.print(f"left out: {entry.say_need()}", markup=False, highlight=False)
     columns = (TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn())
     try:
         with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

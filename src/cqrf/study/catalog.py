@@ -5,13 +5,40 @@ Listing names and titles imports no experiment; a module is imported when its ex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cqrf.study.experiment import Experiment
+
+
+class Need(NamedTuple):
+    """What an experiment needs beside the package: whether it is there, and how to get it."""
+
+    is_met: Callable[[], bool]
+    remedy: str
+
+
+def have_peers() -> bool:
+    """Whether the packages of :mod:`cqrf.study.peers` are installed."""
+    return all(find_spec(name) is not None for name in ("quantile_forest", "sksurv"))
+
+
+def have_r_data() -> bool:
+    """Whether the data of the R packages are there: they are in a checkout, not in a wheel."""
+    return files("cqrf.study").joinpath("paper_r", "aft_1_train.csv.gz").is_file()
+
+
+PEERS = Need(have_peers, "both packages: pip install 'cqrf[bench]'")
+R_DATA = Need(
+    have_r_data,
+    "data that are not in the wheel: in a checkout or the unpacked source distribution, use "
+    "pip install -e '.[cli,plots]'",
+)
 
 
 class Entry(NamedTuple):
@@ -21,7 +48,15 @@ class Entry(NamedTuple):
     title: str
     section: str
     module: str
-    needs_peers: bool = False
+    needs: Need | None = None
+
+    def can_run(self) -> bool:
+        """Whether what it needs is there."""
+        return self.needs is None or self.needs.is_met()
+
+    def say_need(self) -> str:
+        """What it needs, and how to get it."""
+        return f"{self.name} needs {self.needs.remedy}" if self.needs else ""
 
     def load(self) -> Experiment:
         """Load the experiment from its module."""
@@ -56,13 +91,19 @@ CATALOG = (
     Entry("query-time", "Time per query as n grows", "A.1, theory", "beyond"),
     Entry("censoring-share", "AFT model: 10 to 70 % censored", "", "beyond"),
     Entry("dependent-censoring", "Censoring that depends on a covariate", "", "beyond"),
-    Entry("r-packages", "Comparison with the R packages of the paper", "", "references"),
+    Entry(
+        "r-packages",
+        "Comparison with the R packages of the paper",
+        "",
+        "references",
+        needs=R_DATA,
+    ),
     Entry(
         "python-packages",
         "Comparison with Python packages",
         "",
         "references",
-        needs_peers=True,
+        needs=PEERS,
     ),
 )
 

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cqrf.study.paper_quantiles import last_above
-
-
-def have_peers() -> bool:
-    """Whether both packages are installed."""
-    return all(find_spec(name) is not None for name in ("quantile_forest", "sksurv"))
 
 
 def predict_quantile_forest(
