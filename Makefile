@@ -12,10 +12,10 @@ COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow coverage ratios fuzz bench docs lint types format graph clean
+.PHONY: help demo test test-slow test-lowest test-versions coverage ratios fuzz bench docs lint types format graph clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-20s%s\n", $$1, $$2}'
 
 demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it predicts
 	@$(BIN)/python -m cqrf.demo
@@ -26,6 +26,15 @@ test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five to ten m
 
 test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory, kernels
 	@$(PYTEST) -m "kernel or slow"
+
+# tests/support/versions.py says which tests, and which dependency each of them is for: all that
+# meets other packages (input, scikit-learn, plots, commands, server, Dask), not what only computes.
+test-lowest:  ## Run the tests that meet dependencies with the lowest versions of these
+	@$(PYTHON) tests/support/versions.py lowest
+
+test-versions:  ## The same with the newest versions and every Python found, then each extra alone
+	@$(PYTHON) tests/support/versions.py newest
+	@$(PYTHON) tests/support/versions.py extras
 
 coverage: $(VENV)/.with-test  ## Run the tests as `make test` does, and say which lines and branches they run
 	@rm -f .coverage .coverage.*
@@ -65,8 +74,8 @@ format: $(VENV)/.with-dev  ## Put the code in the project's style
 graph: $(VENV)/.with-dev  ## Write the import graph into CONTRIBUTING.md
 	@PYTHONPATH=tests $(BIN)/python tests/support/architecture.py
 
-clean:  ## Remove the virtual environment, caches and builds
-	@rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean:  ## Remove the virtual environments, caches and builds
+	@rm -rf $(VENV) .venv-* build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra: a target installs only what it needs, on top of what is there.
