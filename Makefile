@@ -14,11 +14,11 @@ COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow accessibility coverage ratios fuzz bench docs lint lint-js types \
-	format graph dist check-dist release clean
+.PHONY: help demo test test-slow test-lowest test-versions accessibility coverage ratios fuzz \
+	bench docs lint lint-js types format graph dist check-dist release clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-20s%s\n", $$1, $$2}'
 
 demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it predicts
 	@$(BIN)/python -m cqrf.demo
@@ -29,6 +29,15 @@ test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five to ten m
 
 test-slow: $(VENV)/.with-test  ## Run the slow tests: simulations, large tables, memory, kernels
 	@$(PYTEST) -m "kernel or slow"
+
+# tests/support/versions.py says which tests, and which dependency each of them is for: all that
+# meets other packages (input, scikit-learn, plots, commands, server, Dask), not what only computes.
+test-lowest:  ## Run the tests that meet dependencies with the lowest versions of these
+	@$(PYTHON) tests/support/versions.py lowest
+
+test-versions:  ## The same with the newest versions and every Python found, then each extra alone
+	@$(PYTHON) tests/support/versions.py newest
+	@$(PYTHON) tests/support/versions.py extras
 
 accessibility: $(VENV)/.with-test node_modules/.installed  ## Check the pages with axe-core in a browser (`make docs` first, for the manual)
 	@$(BIN)/python -m pytest -q tests/accessibility
@@ -88,8 +97,8 @@ check-dist: dist  ## Install both into empty environments: demo, manual and test
 release: $(VENV)/.with-release  ## Set version and date, build, check, commit and tag (VERSION=1.2.0)
 	@$(BIN)/python tools/release.py --branch $(BRANCH) $(VERSION)
 
-clean:  ## Remove the virtual environment, caches and builds
-	@rm -rf $(VENV) node_modules build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean:  ## Remove the virtual environments, caches and builds
+	@rm -rf $(VENV) .venv-* node_modules build dist docs/_build docs/api/generated docs/gallery docs/measurements .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra: a target installs only what it needs, on top of what is there.

@@ -17,7 +17,8 @@ MARKS = "<!-- import graph: written by `make graph` -->", "<!-- end of the impor
 # module imports modules of its own layer and of lower ones.
 LAYERS: tuple[dict[str, str], ...] = (
     {
-        "_runtime": "arguments compiling files intrinsics plain_intrinsics progress random threads",
+        "_runtime": "arguments compiling extras files intrinsics plain_intrinsics progress random "
+        "threads",
     },
     {
         "_input": "causes columns features frames intervals risk_sets sample_weight target times "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cqrf._input.features import feature_names
+from cqrf._runtime.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +32,7 @@ def make_axes(ax: Axes | None, height: float = 4.2, width: float = WIDTH) -> Axe
     """The given axes, or new ones of this size in inches."""
     if ax is not None:
         return ax
+    need("a plot", "plots", "matplotlib")
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(width, height), layout="constrained")[1]

@@ -11,3 +11,7 @@ between JSON and the numbers the forest reads, ``columns.py`` describes the colu
 forest. ``assets/`` is what a browser loads, beside what it shares with
 reports, which is in ``_views/assets``.
 """
+
+from cqrf._runtime.extras import need
+
+need("cqrf.serve", "serve", "fastapi", "uvicorn", "narwhals")
