@@ -89,7 +89,7 @@ OWN_PACKAGES = ("cqrf", "tests", "oracles", "support", "conftest", "benchmarks")
 SLOWEST = 1.0
 # Tests are stopped if they compute so much longer than without the mutation, or wait so many times
 # as long.
-TIMES_LONGER, SECONDS_LONGER, WAITING = 3, 5, 30
+TIMES_LONGER, SECONDS_LONGER, WAITING = 3, 10, 60
 PYTEST_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--assert=plain", "-m", "not slow"]
 
 
@@ -371,7 +371,7 @@ def measure_tests(tests: list[str], seconds: float) -> dict[str, Any]:
 def choose_tests(measured: dict[str, float | None], budget: float) -> tuple[list[str], float]:
     """The quickest tests, as many as the budget of seconds has place for, and their time."""
     chosen, total = [], 0.0
-    for seconds, name in sorted((each, name) for name, each in measured.items() if each):
+    for seconds, name in sorted((each, name) for name, each in measured.items() if each is not None):
         if total + seconds > budget:
             break
         chosen.append(name)
