@@ -155,6 +155,38 @@ def test_rows_at_risk_by_loops():
     assert compare(target, np.ones(300), **OPTIONS).known_to == LEVELS[last]
 
 
+@pytest.mark.parametrize("hundredths", [1, 18, 30, 57, 99])
+def test_the_largest_level_is_known_and_the_next_one_is_not(hundredths):
+    """Rows are censored at a level that is tested: of 50 events before it, half of the rows."""
+    largest = hundredths / 100
+    u = np.concatenate([np.linspace(0, largest, 50, endpoint=False), np.full(50, largest)])
+    target = Target(u, np.arange(100) < 50)
+    share = estimate_share_below(target, np.ones(100), 0.95)
+    for values in (share.below, share.lower, share.upper):
+        assert np.isfinite(values[:hundredths]).all()
+        assert np.isnan(values[hundredths:]).all()
+    assert share.below[hundredths - 1] == pytest.approx(0.5)
+    ended = Target(u, np.full(100, True))  # the curve falls to 0: known to the end
+    assert estimate_share_below(ended, np.ones(100), 0.95).below[hundredths - 1 :] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("hundredths", range(1, 100))
+def test_levels_at_both_ends_are_judged_from_either_side(hundredths):
+    largest = hundredths / 100
+    rng = np.random.default_rng(hundredths)
+    latent = rng.uniform(size=400)
+    target = Target(np.minimum(latent, largest), latent < largest)
+    right = compare(target, np.ones(400), **OPTIONS)
+    left = compare(target, np.ones(400), **OPTIONS | {"from_left": True})
+    last = right.known_to
+    assert right.is_known.tolist() == (LEVELS <= last).tolist()
+    assert left.is_known.tolist() == right.is_known[::-1].tolist()
+    assert (left.known_from, left.known_to) == (pytest.approx(1 - last), 1.0)
+    judged = np.abs(right.observed - LEVELS)[right.is_known & ~np.isnan(right.observed)]
+    assert right.distance == pytest.approx(judged.mean())
+    assert left.distance == pytest.approx(right.distance)
+
+
 @pytest.mark.parametrize("n", [1, 5, 40, 200])
 def test_without_censoring_every_level_is_judged(n):
     u = np.random.default_rng(n).uniform(size=n)

@@ -247,7 +247,8 @@ def compare(
     known_from, known_to = (0.0, last) if last > 0 else (np.nan, np.nan)
     if from_left:  # all of this is about 1 - U
         observed, lower, upper = 1 - observed[::-1], 1 - upper[::-1], 1 - lower[::-1]
-        known_from, known_to = 1.0 - known_to, 1.0 - known_from
+        # Rounded, it is one of LEVELS: 1 - 0.18 is more than 0.82.
+        known_from, known_to = round(1.0 - known_to, 2), 1.0 - known_from
         edges, events, expected = 1.0 - edges[::-1], events[::-1], expected[::-1]
     # Both events and expected events estimate the variance. Twice the second and once the first
     # gives the test its nominal level in small bins.

@@ -1,12 +1,14 @@
 """Weights: the average over trees of one leaf each, by plain loops."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest
 from cqrf._forest import weights as module
 from cqrf._forest.sampling import in_bag_bits
-from cqrf._forest.traversal import find_leaves
+from cqrf._forest.traversal import Leaves, find_leaves
 from cqrf._forest.weights import chunk_queries, forest_weights
 from support.forests import find_node, rows_of_leaf
 from support.traversed import N_TRAIN, N_TREES, SEED, make_case, make_leaves_only
@@ -214,6 +216,45 @@ def test_a_chunk_is_no_larger_where_most_rows_are_alike(monkeypatch):
     lengths = [len(find_weights(forest, queries[rows], 4000).ranks) for rows in chunks]
     assert len(lengths) > 10
     assert max(lengths) <= 20_000 + 4000
+
+
+@pytest.mark.parametrize("with_bag", [False, True])
+@pytest.mark.parametrize("largest", [0, 20, 39, 63])
+def test_the_largest_of_the_probes_decides_the_size_of_a_chunk(monkeypatch, largest, with_bag):
+    """One of 64 queries has many neighbours: it counts only if it is one of the 16 probes."""
+    asked = []
+
+    def fake_leaves(forest, queries, in_bag=None):
+        assert (in_bag is None) is not with_bag
+        asked.append(queries[:, 0].tolist())
+        if with_bag:  # the bits are those of the same queries
+            assert in_bag[:, 0].tolist() == queries[:, 0].tolist()
+        sizes = np.where(queries == largest, 50, 2).astype(np.int32)
+        return Leaves(np.zeros((len(queries), 2), np.int64), np.repeat(sizes, 2, axis=1))
+
+    monkeypatch.setattr(module, "find_leaves", fake_leaves)
+    monkeypatch.setattr(module, "CHUNK_WEIGHTS", 200)
+    queries = np.arange(64, dtype=np.uint8)[:, np.newaxis]
+    in_bag = queries.copy() if with_bag else None
+    for n_train in (1000, 80, 3):
+        asked.clear()
+        forest = SimpleNamespace(roots=np.zeros(2))
+        chunks = chunk_queries(forest, queries, n_train, in_bag, n_jobs=1)
+        if 64 * n_train <= 200:
+            assert asked == []
+            continue
+        assert asked == [list(range(0, 64, 4))]
+        neighbors = min(n_train, 100 if largest in asked[0] else 4)
+        n_chunks = -(-64 * neighbors // 200)
+        assert max(rows.stop - rows.start for rows in chunks) == -(-64 // n_chunks)
+
+
+def test_few_weights_are_one_chunk_without_probes(monkeypatch):
+    monkeypatch.setattr(module, "find_leaves", None)
+    monkeypatch.setattr(module, "CHUNK_WEIGHTS", 64 * 3)
+    queries, forest = np.zeros((64, 1), np.uint8), SimpleNamespace(roots=np.zeros(2))
+    assert chunk_queries(forest, queries, 3, n_jobs=1) == [slice(0, 64)]
+    assert chunk_queries(forest, queries[:0], 3, n_jobs=1) == []
 
 
 def test_a_chunk_holds_few_leaves_whatever_the_number_of_trees(case, monkeypatch):
