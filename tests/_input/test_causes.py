@@ -114,7 +114,7 @@ def test_a_status_of_several_codes_is_pointed_to_causes():
     with pytest.raises(ValueError, match=said):
         read_target(pd.DataFrame({"time": TIME, "event": [2, 0, 1, 1]}))
     records = np.array([(2, 1.0), (0, 2.0)], [("status", "i8"), ("ftime", "f8")])
-    with pytest.raises(ValueError, match=r"status: int64, .* competing risks, censored\(time, cause\)\."):
+    with pytest.raises(ValueError, match=r"status: int64, .* risks, censored\(time, cause\)\."):
         read_target(records)
 
 
