@@ -1,7 +1,11 @@
 """Texts of a table cannot control the terminal, whatever command prints them."""
 
+import io
+
+import pyarrow as pa
 import pytest
 
+from cqrf.cli.writers import open_writer
 from support.commands import call, make_table, refused
 
 # Sets the title, clears the screen, turns writing around.
@@ -61,3 +65,19 @@ def test_what_is_refused():
         message = refused(command, "m.cqrf", "less.csv")
         assert_harmless(message)
         assert "\\x1b" in message
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_table_is_escaped_only_for_a_terminal(monkeypatch, is_terminal):
+    class Output:
+        buffer = io.BytesIO()
+
+        def isatty(self):
+            return is_terminal
+
+    monkeypatch.setattr("sys.stdout", Output())
+    with open_writer(None) as write:
+        write(pa.table({f"id{HOSTILE}": [HOSTILE, None, "a,b"], "time": [1.5, 2.5, 3.5]}))
+    text = Output.buffer.getvalue().decode()
+    shown = HOSTILE.encode("unicode_escape").decode() if is_terminal else HOSTILE
+    assert text == f'id{shown},time\n{shown},1.5\n,2.5\n"a,b",3.5\n'

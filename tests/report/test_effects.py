@@ -196,6 +196,11 @@ def test_the_page_opens_without_complaint(browser, page, width, scheme, tmp_path
     assert ids == SECTIONS
     assert browser.run("document.querySelectorAll('.chart svg').length") == 4
     assert browser.run("document.documentElement.scrollWidth") <= width
+    room = browser.run(
+        "[...document.querySelectorAll('table')].map(table => [table.closest('section'), table]"
+        ".map(e => e.getBoundingClientRect().right)).map(([end, mine]) => end - mine)"
+    )
+    assert min(room) > 10
     for selector in (".arm-label.treatment", ".arm-label.control", "#forest .value", "#assumed"):
         assert browser.run(CONTRAST % selector) >= READABLE
     text = browser.run("document.body.innerText + ' ' + document.querySelector('main').innerHTML")

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from starlette.datastructures import Headers
 
 from cqrf.serve.app import make_app
 from cqrf.serve.middleware import SecurityMiddleware, is_address, split_host
@@ -260,10 +261,11 @@ def test_a_foreign_host_is_refused(client, host):
 
 
 def test_allowed_hosts():
-    def allows(host, **settings):
+    def allows(*hosts, **settings):
         settings = {"hosts": ["localhost", "::1"], "max_bytes": 1, **settings}
         middleware = SecurityMiddleware(None, {}, **settings)
-        return middleware.check_host({"host": host}) is None
+        headers = Headers(raw=[(b"host", host.encode()) for host in hosts])
+        return middleware.check_host(headers) is None
 
     for host in ("localhost", "LOCALHOST:8000", "[::1]:8000", "[::1]"):
         assert allows(host, any_address=False)
@@ -273,6 +275,8 @@ def test_allowed_hosts():
     assert split_host("[2001:db8::1]:80") == "2001:db8::1"
     for host in ("[localhost]x", "[localhost]", "[::1]x", "[::1", "localhost:80x", "a@localhost"):
         assert not allows(host, any_address=True), host
+    for hosts in ((), ("localhost", "evil.example"), ("localhost", "localhost")):
+        assert not allows(*hosts, any_address=True), hosts
     assert is_address("2001:db8::1")
 
 

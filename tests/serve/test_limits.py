@@ -166,6 +166,29 @@ def test_too_many_connections_of_one_address_are_refused(lone_view, monkeypatch)
             assert allowed.recv(10_000).startswith(b"HTTP/1.1 200")
 
 
+def test_other_addresses_are_served_beside_one_with_too_many_connections(lone_view, monkeypatch):
+    monkeypatch.setattr("cqrf.serve.protocol.MAX_PER_ADDRESS", 2)
+    slow = HEALTH.replace(b"GET /healthz", b"POST /predict").replace(
+        b"\r\n\r\n", b"\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    with connections(make_app(lone_view), 3) as opened:
+        for each in opened[:2]:
+            each.sendall(slow)
+        assert receive(opened[2])[0] == 503
+        address, here = opened[0].getpeername(), ("127.0.0.2", 0)
+        with socket.create_connection(address, timeout=30, source_address=here) as other:
+            other.sendall(HEALTH)
+            assert other.recv(10_000).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("piece", [b"a", b"a\r\nY: "])
+def test_headers_without_an_end_are_refused(lone_view, piece):
+    with connections(make_app(lone_view), 1) as (endless,):
+        # One byte too many: the server has read all of it when it refuses.
+        endless.sendall((b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + piece * 65_536)[:65_537])
+        assert receive(endless) == (431, "the headers have more than 65,536 bytes.")
+
+
 def test_what_is_not_http_is_refused_with_all_headers(lone_view):
     with connections(make_app(lone_view), 1) as (odd,):
         odd.sendall(b"\x16\x03\x01 hello\r\n\r\n")

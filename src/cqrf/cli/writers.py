@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from cqrf._runtime.files import replacing
+from cqrf._runtime.progress import printable
 from cqrf.cli.tables import DELIMITERS, FEATHER, PARQUET, is_string, suffix_of
 
 
@@ -48,14 +49,20 @@ def _make_writer(out: Path | None, file: BinaryIO, schema: pa.Schema) -> Any:
         return pyarrow.parquet.ParquetWriter(file, schema)
     if suffix in FEATHER:
         return pa.ipc.new_file(file, schema)
-    return _TextWriter(file, schema, DELIMITERS[suffix] or ",")
+    is_shown = out is None and sys.stdout.isatty()
+    return _TextWriter(file, schema, DELIMITERS[suffix] or ",", is_shown=is_shown)
 
 
 class _TextWriter:
-    """Lines of text. A field is quoted only if it would be read as another one without."""
+    """Lines of text. A field is quoted only if it would be read as another one without.
 
-    def __init__(self, file: BinaryIO, schema: pa.Schema, delimiter: str) -> None:
-        self.file, self.delimiter = file, delimiter
+    Where a terminal shows them, control characters are escaped.
+    """
+
+    def __init__(
+        self, file: BinaryIO, schema: pa.Schema, delimiter: str, *, is_shown: bool = False
+    ) -> None:
+        self.file, self.delimiter, self.is_shown = file, delimiter, is_shown
         heading = self._quote(pa.array(schema.names, pa.string())).to_pylist()
         file.write((delimiter.join(heading) + "\n").encode())
 
@@ -75,6 +82,9 @@ class _TextWriter:
         """Nothing is left to write."""
 
     def _quote(self, texts: pa.Array) -> pa.Array:
+        if self.is_shown:
+            shown = [None if text is None else printable(text) for text in texts.to_pylist()]
+            texts = pa.array(shown, pa.string())
         # An empty text is quoted, too: an empty field is missing.
         needs = pc.match_substring_regex(texts, rf'["\r\n{self.delimiter}]|^$')
         doubled = pc.replace_substring(texts, '"', '""')

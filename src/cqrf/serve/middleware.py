@@ -111,7 +111,8 @@ class SecurityMiddleware:
 
     def check_host(self, headers: Headers) -> PlainJson | None:
         """Refuse a host that is not allowed."""
-        host = split_host(headers.get("host", ""))
+        given = headers.getlist("host")
+        host = split_host(given[0]) if len(given) == 1 else ""
         if host in self.hosts or (self.any_address and is_address(host)):
             return None
         message = (

@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and how long a request may take to arrive.
+"""Connections: how many there may be, how long a request may take to arrive, how long it may be.
 
 A subclass of uvicorn's protocol. Beyond the limits, and for what is not HTTP, it sends the same
 headers as every other response.
@@ -21,6 +21,7 @@ else:
 
 MAX_CONNECTIONS = 512
 MAX_PER_ADDRESS = 256
+MAX_HEAD = 65_536  # bytes of the first line and the headers of a request
 REQUEST_SECONDS = 20  # in which the first line and the headers of a request must arrive
 
 open_by_address: Counter[str] = Counter()
@@ -31,6 +32,7 @@ class LimitedProtocol(Protocol):
 
     address = ""
     waiting: asyncio.TimerHandle | None = None
+    head_size = 0  # bytes of a request whose headers are not complete
 
     def connection_made(self, transport: Any) -> None:
         """Count the connection; refuse it if there are too many."""
@@ -59,8 +61,13 @@ class LimitedProtocol(Protocol):
             return
         super().data_received(data)
         if self.is_idle():
-            self.wait()
+            self.head_size += len(data)
+            if self.head_size > MAX_HEAD:
+                self.refuse(431, f"the headers have more than {MAX_HEAD:,} bytes.")
+            else:
+                self.wait()
         else:
+            self.head_size = 0
             self.stop_waiting()
 
     def send_400_response(self, msg: str) -> None:
@@ -88,7 +95,10 @@ class LimitedProtocol(Protocol):
             self.refuse(408, f"no request in {REQUEST_SECONDS} seconds.")
 
     def refuse(self, status: int, message: str) -> None:
-        """Send an error and close the connection."""
+        """Send an error and close the connection, unless that is done already."""
+        self.stop_waiting()
+        if self.transport.is_closing():
+            return
         self.transport.write(write_response(status, message))
         self.transport.close()
 
