@@ -261,7 +261,7 @@ def make_files_of_other_outcomes(folder, frame, rng):
     y = censored(time, rng.integers(0, 3, n))
     few = {"n_estimators": 4, "random_state": 0, "min_samples_leaf": 2}
     CensoredQuantileForest(**few).fit(frame, y).save(folder / "causes.cqrf")
-    lower = np.where(rng.random(n) < 0.3, time, time - rng.choice([0.05, 1.0], n))
+    lower = np.where(rng.random(n) < 0.3, time, time * rng.choice([0.2, 0.8], n))
     upper = np.where(rng.random(n) < 0.2, np.inf, time)
     for name in (None, "cox"):
         forest = CensoredQuantileForest(**few, working_model=name)
