@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CASES := 20000
 FILES := 100000
+REQUESTS := 1000
 BENCH :=
 BRANCH := main
 VERSION :=
@@ -54,9 +55,10 @@ ratios: $(VENV)/.with-test  ## Check that fits and predictions are no slower, ag
 		--benchmark-columns=median,min,max,rounds benchmarks/test_ratios.py; \
 		status=$$?; rm -rf $$cache; exit $$status
 
-fuzz: $(VENV)/.with-test  ## Check 20 000 random forests and 100 000 damaged model files (ten minutes)
-	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) \
-		$(BIN)/python -m pytest -n 2 -rP tests/reliability/test_fuzz.py
+fuzz: $(VENV)/.with-test  ## Check 20 000 random forests of each kind, 100 000 damaged files, and requests
+	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) CQRF_FUZZ_REQUESTS=$(REQUESTS) \
+		$(BIN)/python -m pytest -n 2 -rP tests/reliability/test_fuzz.py \
+		tests/reliability/test_fuzz_outcomes.py tests/serve/test_schema.py
 
 bench: $(VENV)/.with-bench $(VENV)/.comprisk  ## Measure times and memory beside the peers (an hour; BENCH=--quick: minutes)
 	@$(BIN)/python -m benchmarks.peers $(BENCH)

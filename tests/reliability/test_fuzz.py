@@ -4,8 +4,6 @@
 """
 
 import contextlib
-import hashlib
-import json
 import os
 import warnings
 from dataclasses import replace
@@ -14,12 +12,29 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from cqrf import CensoredQuantileForest, ModelFileError, UnidentifiedQuantileWarning, censored
-from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
-from cqrf._model.queries import training_queries
+from cqrf import (
+    CensoredQuantileForest,
+    ModelFileError,
+    UnidentifiedQuantileWarning,
+    censored,
+    interval,
+)
+from cqrf._model.file_bytes import CONFORMAL_FILE, FOREST_FILE, TREATMENT_FILE
+from cqrf.conformal import ConformalForest
+from cqrf.effects import CensoredTreatmentForest
 from oracles.forest import Walker, product_limit, quantile, survival_at
+from support.fuzzing import (
+    LEVELS,
+    SETTINGS,
+    change_header,
+    damage,
+    damage_section,
+    raw_values,
+    seal,
+    tables,
+    units_drawn,
+)
 
 CASES = int(os.environ.get("CQRF_FUZZ_CASES", "500"))
 FILES = int(os.environ.get("CQRF_FUZZ_FILES", "2000"))
@@ -28,82 +43,6 @@ SHARDS = 4  # side by side in worker processes
 SHARD = pytest.mark.parametrize(
     "shard", [0, *(pytest.param(shard, marks=pytest.mark.slow) for shard in range(1, SHARDS))]
 )
-
-NUMBERS = (0.0, 1.0, -1.0, 0.5, 1e-300, -1e300, 1e300, 3.0, 2.0**53, np.nan)
-TIMES = (0.0, 1.0, 1.0 + 2**-52, 2.0, 3.5, 100.0, 1e-300, 1e200, -4.0)
-LABELS = ("a", "b", "", "ä<b>", None)
-
-
-@st.composite
-def tables(draw, fewest=1, most=40):
-    """A table as a frame, what is to be predicted, and how to fit."""
-    rng = np.random.default_rng([draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 2**16))])
-    n = draw(st.integers(fewest, most))
-    rough = draw(st.booleans())
-
-    def numbers(rows):
-        return rng.choice(NUMBERS, rows) if rough else rng.normal(size=rows).round(1)
-
-    def table(rows):
-        columns = {f"x{j}": numbers(rows) for j in range(n_numbers)}
-        columns |= {f"c{j}": rng.choice(np.array(LABELS, object), rows) for j in range(n_labels)}
-        return pd.DataFrame(columns).astype(
-            dict.fromkeys(columns.keys() - columns_of_numbers, "str")
-        )
-
-    n_numbers, n_labels = draw(st.integers(1, 3)), draw(st.integers(0, 2))
-    columns_of_numbers = {f"x{j}" for j in range(n_numbers)}
-    time = rng.choice(TIMES, n) if rough else rng.exponential(2, n).round(1)
-    event = rng.random(n) < draw(st.sampled_from([0.1, 0.5, 0.9, 1.0]))
-    entry = None
-    if draw(st.integers(0, 4)) == 0:
-        entry = np.where(rng.random(n) < 0.5, -np.inf, time - rng.choice([1e-3, 0.5, 5.0], n))
-        entry = np.where(entry < time, entry, -np.inf)
-    weight = rng.choice([0.0, 0.5, 1.0, 7.0], n) if draw(st.integers(0, 3)) == 0 else None
-    groups = rng.integers(0, 5, n) if draw(st.integers(0, 3)) == 0 else None
-    return table(n), table(8), (time, event, entry), weight, groups
-
-
-SETTINGS = st.fixed_dictionaries(
-    {
-        "n_estimators": st.integers(1, 9),
-        "criterion": st.sampled_from(["censored_quantile", "quantile", "variance", "logrank"]),
-        "honest": st.booleans(),
-        "bootstrap": st.booleans(),
-        "max_samples": st.sampled_from([0.3, 0.5, 1, None]),
-        "max_features": st.sampled_from([None, 1, "sqrt"]),
-        "min_samples_leaf": st.integers(1, 4),
-        "min_samples_split": st.integers(2, 9),
-        "min_child_fraction": st.sampled_from([0.0, 0.05, 0.4]),
-        "max_depth": st.sampled_from([None, 1, 4]),
-        "max_bins": st.sampled_from([2, 5, 255]),
-        "censoring": st.sampled_from(["right", "right", "left"]),
-        "random_state": st.integers(0, 1000),
-    }
-)
-LEVELS = st.lists(
-    st.one_of(st.floats(0.001, 0.999), st.sampled_from([1e-9, 0.25, 0.5, 1 - 1e-9])),
-    min_size=1,
-    max_size=4,
-)
-
-
-def raw_values(frame, columns):
-    """Rows as plain values: floats, and labels as text or None."""
-    lists = [
-        [None if pd.isna(x) else str(x) for x in frame[name]]
-        if levels is not None
-        else frame[name].tolist()
-        for name, levels in zip(frame.columns, columns.levels, strict=True)
-    ]
-    return list(zip(*lists, strict=True))
-
-
-def units_drawn(forest):
-    """Which rows of the table each tree has drawn, as the forest tells it."""
-    queries = training_queries(forest.model_)
-    bits = np.unpackbits(queries.in_bag, axis=1, bitorder="little")
-    return bits[:, : len(forest.model_.forest.roots)].astype(bool)
 
 
 def check_forest(forest, X, asked, target, weight, levels):
@@ -310,61 +249,45 @@ def make_files(folder):
     forest = CensoredQuantileForest(n_estimators=8, random_state=0, working_model="cox")
     forest.fit(twice, y).save(paths[5])
     forest.set_params(bag_size=2).fit(twice[["a"]].to_numpy(), y).save(paths[6])
-    return [path.read_bytes() for path in paths], frame
+    paths += make_files_of_other_outcomes(folder, twice, rng)
+    forests = [(CensoredQuantileForest, FOREST_FILE, path.read_bytes()) for path in paths]
+    return forests + make_files_of_several_forests(folder, twice, y), frame
 
 
-def damage(data, rng):
-    """The bytes with one to three changes of all kinds."""
-    data = bytearray(data)
-    for _ in range(rng.integers(1, 4)):
-        at, length = int(rng.integers(0, len(data))), int(rng.integers(1, 40))
-        match rng.integers(0, 8):
-            case 0:
-                data[at] ^= 1 << int(rng.integers(0, 8))
-            case 1:
-                data[at : at + length] = rng.bytes(length)
-            case 2:
-                del data[at : at + length]
-            case 3:
-                data[at:at] = rng.bytes(length)
-            case 4:
-                other = int(rng.integers(0, len(data)))
-                data[at : at + length] = data[other : other + length]
-            case 5:
-                number = int(rng.choice([0, 1, 2**7, 2**8 - 1, 2**31, 2**32 - 1]))
-                data[at : at + 4] = number.to_bytes(4, "little")
-            case 6:
-                data[at : at + 8] = np.float64(rng.choice([np.nan, np.inf, -1, 1e308])).tobytes()
-            case 7:
-                data[at : at + length] = bytes([int(rng.choice([0, 1, 127, 128, 255]))]) * length
-        if len(data) < 2:
-            break
-    return bytes(data)
+def make_files_of_other_outcomes(folder, frame, rng):
+    """Files of forests with competing risks, and of intervals with and without a working model."""
+    n = len(frame)
+    time, paths = rng.exponential(2, n).round(1) + 0.1, []
+    y = censored(time, rng.integers(0, 3, n))
+    few = {"n_estimators": 4, "random_state": 0, "min_samples_leaf": 2}
+    CensoredQuantileForest(**few).fit(frame, y).save(folder / "causes.cqrf")
+    lower = np.where(rng.random(n) < 0.3, time, time * rng.choice([0.2, 0.8], n))
+    upper = np.where(rng.random(n) < 0.2, np.inf, time)
+    for name in (None, "cox"):
+        forest = CensoredQuantileForest(**few, working_model=name)
+        forest.fit(frame, interval(np.minimum(lower, upper), upper)).save(folder / f"{name}.cqrf")
+        paths.append(folder / f"{name}.cqrf")
+    return [folder / "causes.cqrf", *paths]
 
 
-def seal(data):
-    """The bytes as a file whose mark, length and checksum are right."""
-    body = data[PREAMBLE.size : -32]
-    header_length = int.from_bytes(data[12:16], "little")
-    start = PREAMBLE.pack(MARK, FORMAT, header_length, PREAMBLE.size + len(body) + 32)
-    return start + body + hashlib.sha256(start + body).digest()
-
-
-def change_header(data, rng):
-    """The bytes with one value of the header changed."""
-    length = int.from_bytes(data[12:16], "little")
-    header = json.loads(data[PREAMBLE.size :][:length])
-    place = header["sections"] if rng.random() < 0.4 else header
-    name = str(rng.choice(list(place)))
-    old = place[name]
-    values = [0, -1, 1, 2**31, 2**63, 10**30, 0.5, "x", None, [], {}, True]
-    if isinstance(old, int):
-        values += [old + 1, old - 1, 2 * old, old + 8, old - 8]
-    place[name] = values[rng.integers(0, len(values))]
-    text = json.dumps(header).encode()
-    rest = data[PREAMBLE.size + length + -length % 8 :]
-    start = PREAMBLE.pack(MARK, FORMAT, len(text), 0)
-    return start + text + bytes(-len(text) % 8) + rest
+def make_files_of_several_forests(folder, frame, y):
+    """Those of a conformal and of two treatment forests: class, kind of file, bytes."""
+    few = {"n_estimators": 6, "random_state": 0, "n_jobs": 1}
+    forest = CensoredQuantileForest(**few)
+    ConformalForest(forest, random_state=0).fit(frame, y).save(folder / "conformal.cqrf")
+    files = [(ConformalForest, CONFORMAL_FILE, (folder / "conformal.cqrf").read_bytes())]
+    nuisance = CensoredQuantileForest(n_estimators=12)
+    for propensity in (None, 0.5):
+        effects = CensoredTreatmentForest(
+            **few | {"n_estimators": 8}, nuisance_forest=nuisance, min_samples_arm=2
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            effects.fit(frame, y, np.arange(len(frame)) % 2, propensity=propensity)
+        effects.save(folder / "effects.cqrf")
+        data = (folder / "effects.cqrf").read_bytes()
+        files.append((CensoredTreatmentForest, TREATMENT_FILE, data))
+    return files
 
 
 @SHARD
@@ -376,17 +299,19 @@ def test_damaged_model_files(shard, tmp_path):
     path = tmp_path / "damaged.cqrf"
     counts = {"refused": 0, "loaded": 0}
     for _ in range(FILES // SHARDS):
-        data = sound[rng.integers(0, len(sound))]
+        loader, file_kind, data = sound[rng.integers(0, len(sound))]
         kind = rng.random()
-        if kind < 0.3:
+        if kind < 0.2:
             data = damage(data, rng)
-        elif kind < 0.7:
-            data = seal(damage(data, rng))
+        elif kind < 0.5:
+            data = seal(damage(data, rng), file_kind)
         else:
-            data = seal(change_header(data, rng))
+            data = (damage_section if kind < 0.8 else change_header)(data, file_kind, rng)
         path.write_bytes(data)
         try:
-            forest = CensoredQuantileForest.load(path)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                forest = loader.load(path)
         except ModelFileError:
             counts["refused"] += 1
             continue
@@ -398,16 +323,30 @@ def test_damaged_model_files(shard, tmp_path):
 
 def use(forest, frame):
     """A file that loads holds a forest: it answers, or says why it will not."""
-    X = frame.iloc[:5, : forest.n_features_in_]
-    X = X.to_numpy() if forest.n_features_in_ == 1 else X
-    if hasattr(forest, "feature_names_in_"):
-        X = X.set_axis(forest.feature_names_in_, axis=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for ask in (
+    inner = forest.forest_ if isinstance(forest, ConformalForest) else forest
+    X = frame.iloc[:5, : inner.n_features_in_]
+    X = X.to_numpy() if inner.n_features_in_ == 1 else X
+    if hasattr(inner, "feature_names_in_"):
+        X = X.set_axis(inner.feature_names_in_, axis=1)
+    if isinstance(forest, ConformalForest):
+        asks = [lambda: forest.predict_lower(X), lambda: forest.predict_interval(X)]
+    elif isinstance(forest, CensoredTreatmentForest):
+        asks = [
+            lambda: forest.effect(X),
+            lambda: forest.effect_interval(X, "quantile"),
+            lambda: forest.predict(X, arm=1),
+            lambda: [forest.ate().estimate],
+        ]
+    else:
+        asks = [
             lambda: forest.predict(X, [0.1, 0.5, 0.9]),
             lambda: forest.predict_survival(X, [1.0]),
             lambda: forest.predict_oob(0.5),
-        ):
+            lambda: forest.predict_incidence(X, [1.0]),
+            lambda: forest.predict_quantile_bounds(X, [0.5]),
+        ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ask in asks:
             with contextlib.suppress(ValueError, TypeError):
                 assert len(ask()) > 0

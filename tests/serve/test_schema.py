@@ -1,14 +1,19 @@
 """The OpenAPI document against the server: nothing undocumented, whatever is sent."""
 
+import os
+
+import numpy as np
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from cqrf import CensoredQuantileForest, censored
 from cqrf.serve.app import make_app
+from cqrf.serve.model_view import make_view
 
-EXAMPLES = 25
+EXAMPLES = int(os.environ.get("CQRF_FUZZ_REQUESTS", "25"))
 OPERATIONS = [
     ("POST", "/predict"),
     ("POST", "/subjects"),
@@ -50,6 +55,24 @@ def test_effects_conform_to_their_document(effect_view, mode):
     app = make_app(effect_view, hosts=["testserver"])
     api = schemathesis.openapi.from_asgi("/openapi.json", app)
     check_operation(api["/effects"]["POST"], "/effects", mode)
+
+
+@pytest.fixture(scope="module")
+def forest_of_causes():
+    rng = np.random.default_rng(0)
+    y = censored(
+        rng.exponential(5.0, 90), np.array(["", "death", "relapse"])[np.arange(90) % 3], censored=""
+    )
+    return CensoredQuantileForest(n_estimators=9, random_state=0).fit(rng.random((90, 2)), y)
+
+
+@pytest.mark.parametrize("unit", [None, 0.5])
+@pytest.mark.parametrize("path", ["/predict", "/subjects"])
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_causes_and_rounded_times_conform_to_their_document(forest_of_causes, path, unit, mode):
+    app = make_app(make_view(forest_of_causes, "m.cqrf", unit=unit), hosts=["testserver"])
+    api = schemathesis.openapi.from_asgi("/openapi.json", app)
+    check_operation(api[path]["POST"], path, mode)
 
 
 def check_operation(operation, path, mode):
