@@ -4,7 +4,7 @@ What goes wrong if an interval is replaced by one of its points?
 
 Events are found at visits, on average two years apart. The times at which they are found, the
 right ends of their intervals, give medians that are too late. Midpoints do so where times are
-short. A forest of the intervals has no such bias. The true median is known, as the data are
+short. A forest of the intervals follows the truth. The true median is known, as the data are
 simulated.
 """
 

@@ -90,7 +90,18 @@ class IncidenceMethods(PredictionMethods):
     ) -> NDArray[np.float64]:
         """Standard error of ``predict_incidence(X, times, cause)`` over repeated training samples.
 
-        Needs ``bag_size`` of 2 or more. Shape (n, n_times).
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+        times : array-like
+        cause : one of ``causes_``
+        beyond : {"nan", "extend"}
+            As in :meth:`predict_incidence`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_times)
+            Needs a forest with ``bag_size`` of 2 or more.
         """
         return self._incidence_with_errors(X, times, cause, beyond)[1]
 
@@ -103,10 +114,25 @@ class IncidenceMethods(PredictionMethods):
         *,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Confidence interval of P(T <= t, cause k | x), pointwise; shape (n, n_times, 2).
+        """Confidence interval of P(T <= t, cause k | x), pointwise.
 
-        On the scale of log(-log(1 - F)). It covers the sampling error of the estimate, not its
-        bias.
+        Needs ``bag_size`` of 2 or more. On the scale of log(-log(1 - F)). It covers the sampling
+        error of the estimate, not its bias.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+        times : array-like
+        cause : one of ``causes_``
+        confidence : float, default=0.95
+            Probability with which the interval holds at each time by itself.
+        beyond : {"nan", "extend"}
+            As in :meth:`predict_incidence`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_times, 2)
+            Lower and upper end.
         """
         width = confidence_width(confidence)
         incidence, errors = self._incidence_with_errors(X, times, cause, beyond)

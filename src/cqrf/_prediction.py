@@ -202,10 +202,15 @@ class PredictionMethods:
     def survival_confidence_interval(
         self, X: Any, times: ArrayLike, confidence: float = 0.95, *, beyond: str = "nan"
     ) -> NDArray[np.float64]:
-        """Confidence interval of P(T > t | x), pointwise; shape (n, n_times, 2).
+        """Confidence interval of P(T > t | x), pointwise; needs ``bag_size`` of 2 or more.
 
         On the scale of log(-log S), as is usual for survival curves. It covers the sampling
         error of the estimate, not its bias, which is small but not zero.
+
+        Returns
+        -------
+        ndarray of shape (n, n_times, 2)
+            Lower and upper end, which hold with probability ``confidence`` at each time by itself.
         """
         width = confidence_width(confidence)
         survival, errors = self._survival_with_errors(self._queries(X), times, beyond)
@@ -214,10 +219,14 @@ class PredictionMethods:
     def quantile_confidence_interval(
         self, X: Any, quantiles: float | Sequence[float] = 0.5, confidence: float = 0.95
     ) -> NDArray[np.float64]:
-        """Confidence interval of the estimated quantile, pointwise.
+        """Confidence interval of the estimated quantile; needs ``bag_size`` of 2 or more.
 
-        Shape (n, n_quantiles, 2), or (n, 2) for a single level. An end that is not identifiable
-        because of censoring is infinite. For an interval of T itself see ``predict_interval``.
+        Returns
+        -------
+        ndarray of shape (n, n_quantiles, 2), or (n, 2) for a single level
+            Lower and upper end, which hold with probability ``confidence`` at each level by
+            itself. An end that is not identifiable because of censoring is infinite. For an
+            interval of T itself see ``predict_interval``.
         """
         levels, is_scalar = read_levels(quantiles)
         width, queries = confidence_width(confidence), self._queries(X)

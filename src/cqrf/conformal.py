@@ -196,15 +196,32 @@ class ConformalForest(BaseEstimator):
         return 1.0 - min(1.0, float(found))
 
     def predict_lower(self, X: Any) -> NDArray[np.float64]:
-        """Bound that T reaches or exceeds with probability ``coverage``."""
+        """Bound that T reaches or exceeds with probability ``coverage``.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Counted from the start, for new subjects; see the manual for those still observed.
+        """
         check_is_fitted(self)
         return self._lower(X, predict_curves(self.forest_, X), 1.0 - self.coverage_)
 
     def predict_interval(self, X: Any) -> NDArray[np.float64]:
-        """Two-sided interval of shape (n, 2), with (1 - coverage) / 2 on each side.
+        """Two-sided interval of T, with (1 - coverage) / 2 on each side.
 
-        The upper end is infinite where it is not identifiable because of censoring; always so
-        with ``method="fixed"`` and where ``censoring_time`` was given.
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            The upper end is infinite where it is not identifiable because of censoring; always
+            so with ``method="fixed"`` and where ``censoring_time`` was given.
         """
         check_is_fitted(self)
         missed = (1.0 - self.coverage_) / 2

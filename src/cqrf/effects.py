@@ -234,7 +234,13 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         confidence: float = 0.95,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Confidence interval of :meth:`effect`; shape (n, 2), or (n, n_outputs, 2) for a list."""
+        """Confidence interval of :meth:`effect`, with the same arguments.
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, n_outputs, 2) for a list of times or levels
+            Lower and upper end, which hold with probability ``confidence`` for each row by itself.
+        """
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
         width = confidence_width(confidence)
