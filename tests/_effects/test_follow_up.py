@@ -1,12 +1,13 @@
 """Effects after the follow-up of an arm: what is negligible, and what becomes of the rest."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cqrf import BeyondFollowUpWarning, censored
-from cqrf._effects.follow_up import NEGLIGIBLE, survival_at_ends
+from cqrf._effects.follow_up import NEGLIGIBLE, _warn_of_unknown, survival_at_ends
 from support.treated import fit_small, make_data, make_forest
 
 METHODS = {
@@ -193,3 +194,16 @@ def test_effects_of_type3_are_known_up_to_their_horizon():
         if found == 2:
             return
     raise AssertionError("no such data")
+
+
+@pytest.mark.parametrize(
+    ("of_mean", "ends", "message"),
+    [
+        (True, [53.0, 53.0], r"up to 53 only, the whole number after the last time of its"),
+        (False, [52.0, 52.0], r"up to 52 only, the last time of its"),
+    ],
+)
+def test_the_end_of_a_mean_of_whole_numbers_is_no_training_time(of_mean, ends, message):
+    model = SimpleNamespace(ends=np.array([52.0, 52.0]))
+    with pytest.warns(BeyondFollowUpWarning, match=message):
+        _warn_of_unknown(model, np.array(ends), np.array([400.0]), of_mean, 2)

@@ -133,10 +133,13 @@ def _warn_of_unknown(
 ) -> None:
     both = "both arms" if len(set(model.ends)) == 1 else "one arm"
     restrict = "beyond='restrict' gives the mean up to this time, " if of_mean else ""
+    # Whole numbers: a mean is known up to the one after the last time.
+    place = "" if ends.min() == model.ends.min() else "whole number after the "
     warnings.warn(
-        f"the survival of {both} is known up to {exactly(float(ends.min()))} only, the last time "
-        f"of its training rows: the effect is NaN for {_list(unknown)}. Ask for an earlier time; "
-        f"{restrict}beyond='extend' draws the curve on as a flat line, which is not an estimate.",
+        f"the survival of {both} is known up to {exactly(float(ends.min()))} only, the {place}last "
+        f"time of its training rows: the effect is NaN for {_list(unknown)}. Ask for an earlier "
+        f"time; {restrict}beyond='extend' draws the curve on as a flat line, which is not an "
+        "estimate.",
         BeyondFollowUpWarning,
         stacklevel=stacklevel,
     )
