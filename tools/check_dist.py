@@ -59,9 +59,18 @@ def check_wheel(folder: Path) -> None:
     place = "import cqrf, sys; sys.exit(not cqrf.__file__.startswith(sys.prefix))"
     run(python, "-c", place, folder=ROOT)
     run(python, "-m", "cqrf.demo", folder=folder, **kernels)
+    check_absent_data(folder / "venv" / "bin" / "cqrf", folder)
     pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     run(*pytest, *WHEEL_TESTS, folder=ROOT, **kernels)
     print(f"{wheel.name}: installed, demo and tests done")
+
+
+def check_absent_data(command: Path, folder: Path) -> None:
+    """What the wheel leaves out is said in one line."""
+    words = [str(command), "reproduce", "r-packages", "--out", "none"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if done.returncode != 2 or not done.stderr.startswith("cqrf: r-packages needs data"):
+        sys.exit(f"check_dist: without its data, r-packages said: {done.stdout}{done.stderr}")
 
 
 def check_sdist(folder: Path) -> None:

@@ -247,6 +247,10 @@ def test_a_folder_of_kernels_that_cannot_be_written_to_is_read(tmp_path):
     def list_kept():
         return {path: path.stat().st_mtime_ns for path in kept.rglob("*.nb?")}
 
+    lacking = "1 there is no folder to keep compiled kernels in"
+    kept.mkdir()
+    assert use("read-only") == ["42 0", lacking]
+    assert list_kept() == {}
     assert use() == ["42 0", "0"]
     before = list_kept()
     assert len(before) == 2

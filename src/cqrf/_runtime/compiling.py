@@ -55,11 +55,8 @@ class ReadOnlyLocator(UserProvidedCacheLocator):
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], path: str) -> ReadOnlyLocator | None:
-        """The locator of a function, if kernels of its file are kept."""
-        if not config.CACHE_DIR:
-            return None
-        found = cls(function, path)
-        return found if Path(found.get_cache_path()).is_dir() else None
+        """The locator of a function, if there is such a folder; it may lack kernels of the file."""
+        return cls(function, path) if config.CACHE_DIR and Path(config.CACHE_DIR).is_dir() else None
 
 
 class ReadOnlyImplementation(CompileResultCacheImpl):
