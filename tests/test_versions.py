@@ -52,8 +52,8 @@ BROUGHT = {
     "frames": (),
     "cli": ("pyarrow", "rich", "typer"),
     "excel": ("openpyxl",),
-    "serve": ("anyio", "fastapi", "httptools", "pydantic", "starlette", "uvicorn", "uvloop"),
-    "dask": ("dask", "distributed", "pandas"),
+    "serve": ("anyio", "fastapi", "httptools", "starlette", "uvicorn", "uvloop"),
+    "dask": ("dask", "distributed", "pandas", "pyarrow"),
 }
 CONTAINS = {"excel": ("cli",), "serve": ("cli",), "all": tuple(BROUGHT)}
 

@@ -107,8 +107,9 @@ def read_whole(
         for name, column in zip(table.column_names, table.columns, strict=True)
         if is_string(column) and name not in labels
     }
-    for name, each in found.items():
-        table = table.set_column(table.column_names.index(name), name, each.column)
+    columns = dict(zip(table.column_names, table.columns, strict=True))  # one by one is quadratic
+    columns |= {name: each.column for name, each in found.items()}
+    table = pa.table(columns, metadata=table.schema.metadata)
     orders = {name: each.order for name, each in found.items() if each.order}
     decimals = {name: each.decimal for name, each in found.items() if each.decimal}
     inferred = {name: each for name, each in found.items() if name not in notation.dates}
@@ -239,13 +240,11 @@ def _join_pieces(pieces: list[pa.Table]) -> pa.Table:
     """One table; a column that is numbers in one piece and text in another is text."""
     if not pieces:
         return pa.table({})
-    names = list(dict.fromkeys(name for piece in pieces for name in piece.column_names))
-    mixed = [
-        name
-        for name in names
-        if len({p.schema.field(name).type for p in pieces if name in p.column_names}) > 1
-    ]
-    for name in mixed:
+    types: dict[str, set[pa.DataType]] = {}
+    for piece in pieces:
+        for field in piece.schema:
+            types.setdefault(field.name, set()).add(field.type)
+    for name in (name for name, found in types.items() if len(found) > 1):
         pieces = [
             piece.set_column(piece.column_names.index(name), name, as_text(piece.column(name)))
             if name in piece.column_names
