@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._model.queries import training_queries
 from cqrf.datasets import make_aft, make_dependent_censoring, make_heteroscedastic
 from support.forests import list_nodes, rows_of_leaf
 
@@ -111,6 +112,64 @@ class TestSettings:
         loaded = pickle.loads(pickle.dumps(forest))
         for other in (again, loaded):
             np.testing.assert_array_equal(quantiles(other, data.X), quantiles(forest, data.X))
+
+
+class TestWideTables:
+    """From one feature per five rows on, direct trees are not honest."""
+
+    @staticmethod
+    def fit(n_features=20, **settings):
+        data = make_aft(100, n_features, random_state=0)
+        extra = {name: settings.pop(name, None) for name in ("sample_weight", "groups")}
+        return make_forest(**settings).fit(data.X, data.y, **extra)
+
+    @staticmethod
+    def rows_in_trees(forest):
+        """Rows in the leaves of each direct and of each residual tree."""
+        trees = describe_trees(forest.model_)
+        counts = [sum(len(own) for feature, own in tree if feature < 0) for tree in trees]
+        return set(counts[:15]), set(counts[15:])
+
+    @pytest.mark.parametrize(
+        ("n_features", "settings", "expected"),
+        [
+            (20, {}, ({80}, {40})),
+            (19, {}, ({40}, {40})),
+            (20, {"honest": True}, ({40}, {40})),
+            (20, {"honest": False}, ({80}, {80})),
+            (20, {"bag_size": 2}, ({25}, {25})),
+            (20, {"working_model": None}, ({40}, {40})),
+        ],
+    )
+    def test_rows_in_leaves(self, n_features, settings, expected):
+        assert self.rows_in_trees(self.fit(n_features, **settings)) == expected
+
+    def test_rows_without_weight_do_not_count(self):
+        weight = np.arange(100) < 95
+        assert self.rows_in_trees(self.fit(19, sample_weight=weight)) == ({76}, {38})
+        assert self.rows_in_trees(self.fit(18, sample_weight=weight)) == ({38}, {38})
+
+    def test_the_rows_of_few_clusters_are_counted(self):
+        """Not the clusters: a tree that is not honest would learn them by heart."""
+        narrow = self.rows_in_trees(self.fit(19, groups=np.arange(100) // 2))
+        assert narrow == ({40}, {40})
+        wide = self.rows_in_trees(self.fit(20, groups=np.arange(100) // 2))
+        assert wide == ({80}, {40})
+
+    def test_residual_trees_and_rows_out_of_bag_are_the_same(self):
+        wide, honest = self.fit(), self.fit(honest=True)
+        assert describe_trees(wide.model_)[15:] == describe_trees(honest.model_)[15:]
+        drawn, expected = (training_queries(each.model_).in_bag for each in (wide, honest))
+        np.testing.assert_array_equal(drawn, expected)
+
+    def test_the_model_file_gives_the_same_forest(self, tmp_path):
+        forest = self.fit()
+        forest.save(tmp_path / "wide.cqrf")
+        loaded = CensoredQuantileForest.load(tmp_path / "wide.cqrf")
+        assert loaded.honest == "auto"
+        assert describe_trees(loaded.model_) == describe_trees(forest.model_)
+        found, expected = (each.predict_oob(0.5, unidentified="nan") for each in (loaded, forest))
+        np.testing.assert_array_equal(found, expected)
 
 
 class TestInvariances:

@@ -66,8 +66,10 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
     working_model : {"auto", "cox"} or None, default="auto"
         Model that half of the trees start from: a ridge Cox model, or none. ``"auto"``: Cox for the
         default criterion, censoring_survival and solver.
-    honest : bool, default=True
+    honest : bool or "auto", default="auto"
         Whether one half of a tree's rows chooses the splits and the other half fills the leaves.
+        ``"auto"``: yes; but not in the direct trees of a table of at least one feature per five
+        rows, if there is a working model.
     bootstrap : bool, default=False
         Whether rows are drawn with replacement.
     min_child_fraction : float, default=0.05
@@ -113,7 +115,7 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
         criterion: str = "censored_quantile",
         split_quantiles: Sequence[float] | None = None,
         split_causes: int | str | Sequence[int | str] | None = None,
-        honest: bool = True,
+        honest: bool | str = "auto",
         max_samples: float | int | str | None = "auto",
         bootstrap: bool = False,
         max_features: float | int | str | None = None,

@@ -38,6 +38,21 @@ def test_with_a_working_model_it_is_as_large_as_after_the_first_prediction(setti
     assert said == pytest.approx(kept, rel=0.25)
 
 
+def test_direct_trees_of_a_wide_table_hold_more_rows():
+    data = make_aft(400, 80, random_state=0)
+    sizes = []
+    for honest in ("auto", True):
+        forest = CensoredQuantileForest(
+            n_estimators=500, honest=honest, working_model="cox", random_state=0
+        )
+        forest.fit(data.X, data.y).predict(data.X[:1])
+        kept = len(pickle.dumps((forest.model_, forest.model_.residual_trees)))
+        said = forest.estimate_memory(400, 80).model
+        assert said == pytest.approx(kept, rel=0.25)
+        sizes.append(said)
+    assert sizes[0] > sizes[1] + 250 * 160 * 4
+
+
 @pytest.mark.parametrize("p", [20, 1000])
 def test_a_working_model_needs_more(p):
     without, found = estimate(p=p), estimate(p=p, working_model="cox")

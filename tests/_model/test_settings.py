@@ -190,10 +190,35 @@ def test_all_settings_arrive_where_they_belong():
 
 
 @pytest.mark.parametrize(
+    ("settings", "n_rows", "n_features", "expected"),
+    [
+        ({}, 101, 20, (True, 11, 5)),
+        ({}, 100, 20, (False, 22, 10)),
+        ({"min_samples_split": 7, "min_samples_leaf": 2}, 100, 20, (False, 14, 4)),
+        ({"honest": True}, 100, 20, (True, 11, 5)),
+        ({"honest": False}, 100, 20, (False, 11, 5)),
+        ({"bag_size": 2}, 100, 20, (True, 11, 5)),
+    ],
+)
+def test_direct_trees_of_wide_tables_are_not_honest(settings, n_rows, n_features, expected):
+    found = read_settings(CensoredQuantileForest(**settings), n_features, seed=0)
+    given = found.sample(Units(np.arange(7, dtype=np.int32), 7, "groups"))
+    sampling, growing = found.grow_direct(given, n_rows, n_features)
+    assert (
+        sampling.honest,
+        growing.limits.min_samples_split,
+        growing.limits.min_samples_leaf,
+    ) == expected
+    assert sampling._replace(honest=given.honest) == given
+    assert growing.criterion is found.growing.criterion
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("n_estimators", 0),
         ("honest", 1),
+        ("honest", "no"),
         ("bootstrap", "no"),
         ("bag_size", 0),
         ("max_bins", 1),

@@ -98,6 +98,20 @@ def test_all_settings_give_the_same_forest(settings, client, table):
     assert_same_model(local.model_, on_dask.model_)
 
 
+@pytest.mark.parametrize("n_features", [36, 37])
+def test_direct_trees_of_a_wide_table(n_features, client):
+    """Rows of weight 0 do not count: 185 of 240 rows are left, five for each of 37 features."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(240, n_features))
+    y = censored(np.exp(X[:, 0] + rng.normal(size=240)), rng.random(240) < 0.7)
+    weight = rng.permutation(np.arange(240) < 185).astype(float)
+    local, on_dask = fit_both(X, y, [100, 0, 60, 80], sample_weight=weight)
+    assert_same_model(local.model_, on_dask.model_)
+    assert_same_predictions(local, on_dask, X[:20])
+    n_rows = len(local.model_.forest.leaf_rows)
+    assert n_rows == (7 * 148 + 6 * 74 if n_features == 37 else 13 * 74)
+
+
 @pytest.mark.parametrize("with_groups", [False, True])
 @pytest.mark.parametrize("with_weight", [False, True])
 def test_weights_and_groups(with_weight, with_groups, client, table, others):

@@ -163,11 +163,13 @@ def grow_model(
         first_at_risk=first_at_risk(ranked),
     )
     n_direct = count_direct(settings.n_trees)
+    n_rows = int(np.count_nonzero(sampling.unit_of_row >= 0))
+    direct_sampling, direct_growing = settings.grow_direct(sampling, n_rows, len(rows.codes))
     growing = residual_growing(settings.growing, sampling.n_units)
     residual_sampling = sampling._replace(unit_of_row=sampling.unit_of_row[order])
     direct_keys, residual_keys = keys.take(slice(0, n_direct)), keys.take(slice(n_direct, None))
     groups = [
-        add_cells(TreeGroup(rows, sampling, settings.growing, direct_keys), known),
+        add_cells(TreeGroup(rows, direct_sampling, direct_growing, direct_keys), known),
         add_cells(TreeGroup(residual_rows, residual_sampling, growing, residual_keys), ranked),
     ]
     (direct, gains), (residual, _) = grow_groups(groups, n_jobs, progress)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from cqrf._forest.binning import EDGE_SAMPLE
-from cqrf._forest.spec import N_BINS, Limits
+from cqrf._forest.spec import N_BINS, Limits, Sampling
+from cqrf._input.units import Units
 from cqrf._model.residual import residual_growing
 from cqrf._model.settings import Settings
 from cqrf._model.share import BLOCK_ROWS, MOST_UNITS
@@ -52,17 +54,19 @@ def estimate_memory(
     settings: Settings, n: int, n_features: int, n_jobs: int | None
 ) -> MemoryEstimate:
     """Memory of a fit to n rows of so many features."""
-    n_trees, honest = settings.n_trees, settings.honest
-    size = settings.sample_size(n)
-    split_rows = size // 2 if honest else size
-    leaf_rows = size - split_rows if honest else size
+    n_trees, size = settings.n_trees, settings.sample_size(n)
     most_by_bins = float(settings.max_bins) ** min(n_features, 8)
-    kinds = [settings.growing.limits]
-    if settings.working_model is not None:
-        kinds.append(residual_growing(settings.growing, n).limits)
-    filling = leaf_rows if honest else None
-    leaves = sum(_count_leaves(each, split_rows, filling, most_by_bins) for each in kinds)
-    leaves /= len(kinds)
+    sampling = settings.sample(Units(np.empty(0, np.int32), n, "rows"))
+    if settings.working_model is None:
+        kinds = [_count_tree(sampling, settings.growing.limits, most_by_bins)]
+    else:
+        residual = residual_growing(settings.growing, n).limits
+        drawn, direct = settings.grow_direct(sampling, n, n_features)
+        kinds = [
+            _count_tree(drawn, direct.limits, most_by_bins),
+            _count_tree(sampling, residual, most_by_bins),
+        ]
+    leaves, leaf_rows = (sum(each) / len(kinds) for each in zip(*kinds, strict=True))
     nodes = 2 * leaves - 1
 
     forest = n_trees * (NODE_BYTES * nodes + LEAF_BYTES * leaves + 4 * leaf_rows)
@@ -83,7 +87,7 @@ def estimate_memory(
     peak = max(peak_before, peak_of_trees + FIXED_BYTES)
     if settings.working_model is None:
         return MemoryEstimate(round(peak), round(model))
-    residual_leaf_rows = n_trees // 2 * leaf_rows
+    residual_leaf_rows = n_trees // 2 * kinds[1].leaf_rows
     working = 8 * N_BINS * n_features + RESIDUAL_ROW_BYTES * n
     sorting = grown / JOINING_SHARE + RESIDUAL_SORTING_BYTES * residual_leaf_rows
     scoring = 0.0
@@ -102,6 +106,22 @@ def estimate_memory(
         model - forest + working + codes + after + FIXED_BYTES,
     )
     return MemoryEstimate(round(peak), round(model + working + 4 * residual_leaf_rows))
+
+
+class TreeCount(NamedTuple):
+    """Expected size of a tree."""
+
+    leaves: float
+    leaf_rows: int
+
+
+def _count_tree(sampling: Sampling, limits: Limits, most_by_bins: float) -> TreeCount:
+    """Leaves of a tree that is drawn and grown in this way, and rows in them."""
+    size = sampling.size
+    split_rows = size // 2 if sampling.honest else size
+    leaf_rows = size - split_rows if sampling.honest else size
+    filling = leaf_rows if sampling.honest else None
+    return TreeCount(_count_leaves(limits, split_rows, filling, most_by_bins), leaf_rows)
 
 
 def _count_leaves(

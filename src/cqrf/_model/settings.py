@@ -42,6 +42,8 @@ UNLIMITED = np.iinfo(np.int32).max
 # so that tables of some thirty rows are not split at all: only then do sample weights and repeated
 # rows give the same forest, which scikit-learn's checks require.
 SHARE, LARGE_SHARE, LARGE_SHARE_UP_TO, FEW_ROWS = 0.5, 0.8, 800, 50
+# A table of at least so many features per row of positive weight is wide: see Settings.grow_direct.
+WIDE = 1 / 5
 
 
 class Settings(NamedTuple):
@@ -54,6 +56,8 @@ class Settings(NamedTuple):
     max_samples: float | int | str | None
     bootstrap: bool
     honest: bool
+    dishonest_if_wide: bool
+    """True for ``honest="auto"``, unless there are bags: standard errors need honest trees."""
     bag_size: int
     working_model: str | None
     seed: int
@@ -77,6 +81,26 @@ class Settings(NamedTuple):
             self.honest,
             self.bag_size * (2 if in_bags and with_residual_trees else 1),
         )
+
+    def grow_direct(
+        self, sampling: Sampling, n_rows: int, n_features: int
+    ) -> tuple[Sampling, Growing]:
+        """How direct trees are drawn and grown in a forest that has residual trees too.
+
+        With ``honest="auto"`` those of a wide table are not honest: half of its rows are too few to
+        find splits among so many features. They find them in twice as many rows, and their nodes
+        are twice as large, so that they have about as many leaves as honest trees.
+
+        n_rows : rows of positive weight
+        """
+        growing = self.growing
+        if not self.dishonest_if_wide or n_features < WIDE * n_rows:
+            return sampling, growing
+        limits = growing.limits._replace(
+            min_samples_split=2 * growing.limits.min_samples_split,
+            min_samples_leaf=2 * growing.limits.min_samples_leaf,
+        )
+        return sampling._replace(honest=False), growing._replace(limits=limits)
 
     def sample_size(self, n_units: int, noun: str = "rows") -> int:
         """Number of units that a tree draws, of so many rows or groups."""
@@ -102,6 +126,8 @@ def read_settings(
     if has_intervals:
         check_interval_settings(estimator, solver)
         growing = growing._replace(criterion=growing.criterion.of_intervals())
+    honest = read_honest(estimator.honest)
+    bag_size = read_count("bag_size", estimator.bag_size, 1)
     return Settings(
         growing=growing,
         solver=solver,
@@ -109,11 +135,21 @@ def read_settings(
         max_bins=read_bins(estimator.max_bins),
         max_samples=estimator.max_samples,
         bootstrap=read_flag("bootstrap", estimator.bootstrap),
-        honest=read_flag("honest", estimator.honest),
-        bag_size=read_count("bag_size", estimator.bag_size, 1),
+        honest=bool(honest),
+        dishonest_if_wide=honest == "auto" and bag_size == 1,
+        bag_size=bag_size,
         working_model=read_working_model(estimator, solver, causes) if n_trees > 1 else None,
         seed=seed,
     )
+
+
+def read_honest(honest: Any) -> bool | str:
+    """Whether trees are honest: True, False or ``"auto"``."""
+    if isinstance(honest, str) and honest == "auto":
+        return honest
+    if not isinstance(honest, bool | np.bool_):
+        raise ValueError(f'honest={honest!r} must be True, False or "auto".')
+    return bool(honest)
 
 
 def check_interval_settings(estimator: Any, solver: QuantileSolver) -> None:

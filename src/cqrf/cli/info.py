@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "criterion": "censored_quantile",
     "split_quantiles": None,
     "split_causes": None,
-    "honest": True,
+    "honest": "auto",
     "max_samples": "auto",
     "bootstrap": False,
     "max_features": None,

@@ -110,7 +110,7 @@ def fit_on_cluster(
         working = fetch_working_model(preprocessing)
         has_root = working is not None and can_have_root(sampling)
         keep_all = has_root or table.n_rows <= MAX_KEPT_ROWS or settings.solver.method != BERAN
-        specs = make_growth_specs(tasks, binned, settings, working, n_units)
+        specs = make_growth_specs(tasks, binned, settings, working, sampling)
         batches = grow_trees(
             tasks, binned, sampling, settings, specs, return_rows=not keep_all, verbose=verbose
         )
@@ -161,9 +161,9 @@ def grow_trees(
     )
     batches: list[tuple[TreeBatch, Future]] = []
     for numbers, spec in zip(number_kinds(settings.n_trees, len(specs)), specs, strict=True):
-        shared = tasks.share(spec)
+        shared, drawn = tasks.share(spec), unit_sampling._replace(honest=spec.honest)
         for first in range(0, len(numbers), size):
-            batches.append((TreeBatch(unit_sampling, numbers[first : first + size]), shared))
+            batches.append((TreeBatch(drawn, numbers[first : first + size]), shared))
 
     def make_task(number: int) -> Any:
         batch, spec = batches[number]
@@ -194,7 +194,7 @@ def make_growth_specs(
     binned: BinnedTable,
     settings: Settings,
     working: WorkingModel | None,
-    n_units: int,
+    sampling: Sampling,
 ) -> list[GrowthSpec]:
     """How direct trees are grown and, with a working model, how residual trees are."""
     summaries = [part.summary for part in binned.table.parts]
@@ -204,10 +204,17 @@ def make_growth_specs(
         if part.n_rows
     )
     last_entry = max(summary.last_entry for summary in summaries)
+    n_rows = sum(part.n_rows for part in binned.positive_rows)
+    categorical = binned.table.columns.categorical
+    growing = settings.growing
+    direct_sampling = sampling
+    if working is not None:
+        direct_sampling, growing = settings.grow_direct(sampling, n_rows, len(categorical))
     direct = GrowthSpec(
-        scale_criterion(settings.growing, largest_time),
-        binned.table.columns.categorical,
+        scale_criterion(growing, largest_time),
+        categorical,
         settings.censoring,
+        direct_sampling.honest,
         has_late_entry=last_entry >= min(summary.first_time for summary in summaries),
     )
     if working is None:
@@ -220,9 +227,10 @@ def make_growth_specs(
         ]
     )
     last_entry = max(part.last_entry for part in residuals)
-    growing = residual_growing(settings.growing, n_units)
+    growing = residual_growing(settings.growing, sampling.n_units)
     residual = direct._replace(
         growing=scale_criterion(growing, max(part.largest for part in residuals)),
+        honest=sampling.honest,
         has_late_entry=last_entry >= min(part.first for part in residuals),
         working=working,
     )

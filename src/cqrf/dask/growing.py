@@ -66,6 +66,7 @@ class GrowthSpec(NamedTuple):
     growing: Growing
     categorical: NDArray[np.bool_]
     censoring: str
+    honest: bool
     has_late_entry: bool
     working: WorkingModel | None = None
 
