@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from cqrf import censored, solve_quantiles
-from cqrf.metrics import brier_score, concordance_index, integrated_brier_score
+from cqrf.metrics import (
+    brier_score,
+    brier_score_incidence,
+    concordance_index,
+    incidence_calibration,
+    integrated_brier_score,
+)
 
 SCALES = [1e308 / 7, 1e200, 1e-200, 1e-300]
 
@@ -43,3 +49,27 @@ def test_scores(scale, name):
     found = concordance_index(y, predicted, **settings, **{name: copies * scale})
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert 0 < expected < 1
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_scores_of_a_cause(scale):
+    y, copies, rng = make_rows()
+    y = censored(y["time"], np.where(y["event"], rng.integers(1, 3, 30), 0))
+    times = np.quantile(y["time"], [0.2, 0.4, 0.6])
+    incidence, predicted = np.sort(rng.random((30, 3))), rng.random(30)
+
+    def scores(weight):
+        calibration = incidence_calibration(
+            y, incidence[:, 1], times[1], cause=1, n_groups=3, sample_weight=weight
+        )
+        weights = {"sample_weight": weight, "train_weight": weight}
+        return [
+            *brier_score_incidence(y, y, incidence, times, cause=1, **weights),
+            concordance_index(y, predicted, cause=1, sample_weight=weight),
+            *calibration.observed,
+            calibration.distance,
+        ]
+
+    expected = scores(copies)
+    np.testing.assert_allclose(scores(copies * scale), expected, rtol=1e-9)
+    assert np.isfinite(expected).all()
