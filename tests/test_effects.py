@@ -289,6 +289,12 @@ def test_copies_of_rows_in_one_group_widen_the_error_to_that_of_the_rows(data):
     assert alone.standard_error < 0.75 * once.standard_error
 
 
+def test_few_groups_are_refused(data):
+    with pytest.raises(ValueError, match=r"groups: 2 groups are too few, at least 10 are needed"):
+        fit_small(data, groups=np.arange(300) % 2)
+    assert fit_small(data, groups=np.arange(300) % 10).rate(horizon=HORIZON).standard_error > 0
+
+
 # Features
 
 

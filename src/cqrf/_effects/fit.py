@@ -29,6 +29,7 @@ from cqrf.estimator import CensoredQuantileForest
 # Rows of each arm, and events, in a child, for min_samples_arm="auto": ARM_ROWS in a table of
 # ARM_ROWS_AT rows, and as the square root of the number of rows elsewhere.
 ARM_ROWS, ARM_ROWS_AT, FEWEST_ARM_ROWS = 30, 2000, 5
+FEWEST_GROUPS = 10  # of which trees, halves and standard errors draw some
 
 
 class EffectSettings(NamedTuple):
@@ -83,6 +84,16 @@ def read_nuisance_forest(forest: Any) -> CensoredQuantileForest:
     return forest
 
 
+def check_groups(n_groups: int) -> None:
+    """Raise if there are too few groups for standard errors."""
+    if n_groups < FEWEST_GROUPS:
+        raise ValueError(
+            f"groups: {n_groups} groups are too few, at least {FEWEST_GROUPS} are needed: trees "
+            "and standard errors draw whole groups. If rows are independent, leave groups out; to "
+            "compare subgroups, use ate(subset=...)."
+        )
+
+
 def fit_effect_model(
     estimator: Any, table: TrainingTable, treatment: Treatment, propensity: Any, seed: int
 ) -> EffectModel:
@@ -120,7 +131,10 @@ def fit_effect_model(
         None if known is not None else read_settings(of_arm, n_features, seed),
         n_jobs,
     )
-    settings = read_effect_settings(estimator, forests.pooled.sampling.n_units, n_features, seed)
+    n_units = forests.pooled.sampling.n_units
+    if table.groups is not None:
+        check_groups(n_units)
+    settings = read_effect_settings(estimator, n_units, n_features, seed)
     nuisances = estimate_nuisances(forests, treatment.arm, known, n_jobs)
     effect = grow_effect_forest(
         forests.pooled, nuisances, settings.limits, settings.n_trees, settings.bag_size, n_jobs
