@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 CASES := 20000
 FILES := 100000
 BENCH :=
+MUTANTS :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow coverage ratios fuzz bench docs lint types format graph clean
+.PHONY: help demo test test-slow coverage ratios fuzz mutants bench docs lint types format graph clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -42,6 +43,9 @@ ratios: $(VENV)/.with-test  ## Check that fits and predictions are no slower, ag
 fuzz: $(VENV)/.with-test  ## Check 20 000 random forests and 100 000 damaged model files (ten minutes)
 	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) \
 		$(BIN)/python -m pytest -n 2 -rP tests/reliability/test_fuzz.py
+
+mutants: $(VENV)/.with-mutants  ## Change lines, see if tests notice (an hour; MUTANTS="--only codec --sample 10")
+	@$(BIN)/python -m benchmarks.mutants --fail-under 85 $(MUTANTS)
 
 bench: $(VENV)/.with-bench $(VENV)/.comprisk  ## Measure times and memory beside the peers (an hour; BENCH=--quick: minutes)
 	@$(BIN)/python -m benchmarks.peers $(BENCH)

@@ -86,7 +86,7 @@ OPERATORS = [
 ]
 OWN_PACKAGES = ("cqrf", "tests", "oracles", "support", "conftest", "benchmarks")
 # A test that computes for more seconds is not used.
-SLOWEST = 1.0
+SLOWEST = 2.0
 # Tests are stopped if they compute so much longer than without the mutation, or wait so many times
 # as long.
 TIMES_LONGER, SECONDS_LONGER, WAITING = 3, 10, 60
