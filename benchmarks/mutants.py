@@ -196,8 +196,13 @@ def list_mutants(file: str) -> Iterator[Mutant]:
 
 
 def is_valid(file: str, mutant: Mutant) -> bool:
-    """Whether it is valid code, and not the star of a parameter that was mutated."""
-    if re.fullmatch(r"[*/],?", changed_lines(file, mutant)[0]):
+    """Whether it is valid code that may differ.
+
+    ``shape[-1]`` is ``shape[0]`` for an array of one dimension, and ``shape[1]`` is tried for any;
+    the star among parameters is no operator.
+    """
+    before, after = changed_lines(file, mutant)
+    if re.fullmatch(r"[*/],?", before) or before.replace("shape[0]", "shape[ -1]") == after:
         return False
     try:
         ast.parse(mutate(file, mutant))
