@@ -81,7 +81,11 @@ OPERATORS = [
     "ReplaceUnaryOperator_Delete_USub",
     "ReplaceUnaryOperator_Delete_Invert",
     "ZeroIterationForLoop",
-    *(f"ReplaceComparisonOperator_{a}_{b}" for a, others in REPLACED_COMPARISONS.items() for b in others),
+    *(
+        f"ReplaceComparisonOperator_{a}_{b}"
+        for a, others in REPLACED_COMPARISONS.items()
+        for b in others
+    ),
     *(f"ReplaceBinaryOperator_{a}_{b}" for a, b in REPLACED_OPERATORS.items()),
 ]
 OWN_PACKAGES = ("cqrf", "tests", "oracles", "support", "conftest", "benchmarks")
@@ -90,7 +94,18 @@ SLOWEST = 2.0
 # Tests are stopped if they compute so much longer than without the mutation, or wait so many times
 # as long.
 TIMES_LONGER, SECONDS_LONGER, WAITING = 3, 10, 60
-PYTEST_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--assert=plain", "-m", "not slow"]
+PYTEST_OPTIONS = [
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "--tb=no",
+    "--assert=plain",
+    "-m",
+    "not slow",
+]
 
 
 class Mutant(NamedTuple):
@@ -360,8 +375,7 @@ def measure_tests(tests: list[str], seconds: float) -> dict[str, Any]:
             if name.split(".")[0] not in OWN_PACKAGES and not name.startswith(("test", "_"))
         ]
         times = {
-            name: each if name in measured.passed else None
-            for name, each in measured.tests.items()
+            name: each if name in measured.passed else None for name, each in measured.tests.items()
         }
         with os.fdopen(writer, "w") as pipe:
             json.dump({"tests": times, "libraries": libraries}, pipe)
@@ -376,7 +390,9 @@ def measure_tests(tests: list[str], seconds: float) -> dict[str, Any]:
 def choose_tests(measured: dict[str, float | None], budget: float) -> tuple[list[str], float]:
     """The quickest tests, as many as the budget of seconds has place for, and their time."""
     chosen, total = [], 0.0
-    for seconds, name in sorted((each, name) for name, each in measured.items() if each is not None):
+    for seconds, name in sorted(
+        (each, name) for name, each in measured.items() if each is not None
+    ):
         if total + seconds > budget:
             break
         chosen.append(name)

@@ -167,7 +167,9 @@ def test_the_largest_level_is_known_and_the_next_one_is_not(hundredths):
         assert np.isnan(values[hundredths:]).all()
     assert share.below[hundredths - 1] == pytest.approx(0.5)
     ended = Target(u, np.full(100, True))  # the curve falls to 0: known to the end
-    assert estimate_share_below(ended, np.ones(100), 0.95).below[hundredths - 1 :] == pytest.approx(1)
+    assert estimate_share_below(ended, np.ones(100), 0.95).below[hundredths - 1 :] == pytest.approx(
+        1
+    )
 
 
 @pytest.mark.parametrize("hundredths", range(1, 100))

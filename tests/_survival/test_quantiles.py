@@ -725,9 +725,7 @@ def test_quantiles_of_curves_by_hand(censoring, expected, last):
 def test_a_curve_has_reached_a_value_up_to_the_tolerance():
     levels = np.array([0.5])
     for above, reached in ((0.0, True), (0.5e-3, True), (2e-3, False)):
-        curves = StepCurves(
-            np.array([0, 1]), np.array([1.0]), np.array([0.5 + above]), np.ones(1)
-        )
+        curves = StepCurves(np.array([0, 1]), np.array([1.0]), np.array([0.5 + above]), np.ones(1))
         found = curve_quantiles(curves, levels, tolerance=1e-3).values
         assert found.tolist() == [[1.0 if reached else np.inf]]
 
