@@ -181,7 +181,7 @@ def test_levels_at_both_ends_are_judged_from_either_side(hundredths):
     right = compare(target, np.ones(400), **OPTIONS)
     left = compare(target, np.ones(400), **OPTIONS | {"from_left": True})
     last = right.known_to
-    assert right.is_known.tolist() == (LEVELS <= last).tolist()
+    assert right.is_known.tolist() == (last >= LEVELS).tolist()
     assert left.is_known.tolist() == right.is_known[::-1].tolist()
     assert (left.known_from, left.known_to) == (pytest.approx(1 - last), 1.0)
     judged = np.abs(right.observed - LEVELS)[right.is_known & ~np.isnan(right.observed)]
