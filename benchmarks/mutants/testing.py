@@ -23,7 +23,7 @@ OWN_PACKAGES = ("cqrf", "tests", "oracles", "support", "conftest", "benchmarks")
 SLOWEST = 2.0
 # Tests are stopped if they compute so much longer than without the mutation, or wait so many times
 # as long.
-TIMES_LONGER, SECONDS_LONGER, WAITING = 3, 10, 60
+TIMES_LONGER, SECONDS_LONGER, WAITING = 3, 5, 60
 PYTEST_OPTIONS = [
     "-x",
     "-q",
