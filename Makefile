@@ -9,6 +9,7 @@ REQUESTS := 1000
 BENCH :=
 BRANCH := main
 VERSION :=
+MUTANTS :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 
@@ -16,7 +17,7 @@ COVERED := $(BIN)/coverage run -m pytest -n 2 --dist worksteal
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow test-lowest test-versions accessibility coverage ratios fuzz \
-	bench docs lint lint-js types format graph dist check-dist release clean
+	mutants bench docs lint lint-js types format graph dist check-dist release clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{printf "%-20s%s\n", $$1, $$2}'
@@ -59,6 +60,9 @@ fuzz: $(VENV)/.with-test  ## Check 20 000 random forests of each kind, 100 000 d
 	@env -u CI CQRF_FUZZ_CASES=$(CASES) CQRF_FUZZ_FILES=$(FILES) CQRF_FUZZ_REQUESTS=$(REQUESTS) \
 		$(BIN)/python -m pytest -n 2 -rP tests/reliability/test_fuzz.py \
 		tests/reliability/test_fuzz_outcomes.py tests/serve/test_schema.py
+
+mutants: $(VENV)/.with-mutants  ## Change lines, see if tests notice (an hour; MUTANTS="--only codec --sample 10")
+	@$(BIN)/python -m benchmarks.mutants --fail-under 85 $(MUTANTS)
 
 bench: $(VENV)/.with-bench $(VENV)/.comprisk  ## Measure times and memory beside the peers (an hour; BENCH=--quick: minutes)
 	@$(BIN)/python -m benchmarks.peers $(BENCH)

@@ -167,7 +167,9 @@ def test_the_largest_level_is_known_and_the_next_one_is_not(hundredths):
         assert np.isnan(values[hundredths:]).all()
     assert share.below[hundredths - 1] == pytest.approx(0.5)
     ended = Target(u, np.full(100, True))  # the curve falls to 0: known to the end
-    assert estimate_share_below(ended, np.ones(100), 0.95).below[hundredths - 1 :] == pytest.approx(1)
+    assert estimate_share_below(ended, np.ones(100), 0.95).below[hundredths - 1 :] == pytest.approx(
+        1
+    )
 
 
 @pytest.mark.parametrize("hundredths", range(1, 100))
@@ -179,7 +181,7 @@ def test_levels_at_both_ends_are_judged_from_either_side(hundredths):
     right = compare(target, np.ones(400), **OPTIONS)
     left = compare(target, np.ones(400), **OPTIONS | {"from_left": True})
     last = right.known_to
-    assert right.is_known.tolist() == (LEVELS <= last).tolist()
+    assert right.is_known.tolist() == (last >= LEVELS).tolist()
     assert left.is_known.tolist() == right.is_known[::-1].tolist()
     assert (left.known_from, left.known_to) == (pytest.approx(1 - last), 1.0)
     judged = np.abs(right.observed - LEVELS)[right.is_known & ~np.isnan(right.observed)]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqrf._model.codec import are_leaves, decode_leaves, encode_leaves
+from cqrf._model.codec import are_leaves, decode_leaves, decode_number, encode_leaves
 
 N_TRAIN = 2**31 - 1
 Leaf = st.lists(st.integers(0, N_TRAIN - 1), min_size=1, max_size=6).map(sorted)
@@ -88,3 +88,21 @@ def test_counts_have_to_be_those_of_the_stream(leaves):
 def test_what_no_leaf_is_written_as_is_refused(stream):
     assert not are_leaves(np.array(stream, np.uint8), 1, 1, N_TRAIN)
     assert not are_leaves(np.array(stream, np.uint8), 1, 2, N_TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("stream", "number", "end"),
+    [
+        ([5, 9], 5, 1),
+        ([128 | 5, 1, 9], 133, 2),
+        ([255, 255, 255, 255, 7], 2**31 - 1, 5),
+        ([128, 128, 128, 128, 8], -1, 5),  # 2**31
+        ([128, 128, 128, 128, 128, 0], -1, 5),  # more bytes than such a number has
+        ([128, 128], -1, 2),
+        ([], -1, 0),
+    ],
+)
+def test_a_number_has_at_most_31_bits(stream, number, end):
+    assert decode_number(np.array(stream, np.uint8), 0) == (number, end)
+    shifted = np.array([7, *stream], np.uint8)
+    assert decode_number(shifted, 1) == (number, end + 1)

@@ -14,6 +14,8 @@ from cqrf._forest.weights import forest_weights
 from cqrf._model.queries import encode_queries
 from cqrf._survival.little_bags import (
     MAX_BLOCK,
+    confidence_width,
+    follow_curve,
     follow_survival,
     log_log_interval,
     remove_noise,
@@ -51,6 +53,26 @@ def test_influence_is_the_derivative_of_the_curve(n_before):
         up, down = (survival_by_loops(weights + sign * step, event, n_before) for sign in (1, -1))
         assert found[i] == pytest.approx((up - down) / 2e-6, abs=1e-6)
     assert weights @ found == pytest.approx(0, abs=1e-12)
+
+
+def test_without_causes_the_path_is_that_of_the_survival_curve():
+    rng = np.random.default_rng(0)
+    weights, event = rng.dirichlet(np.ones(20)), rng.uniform(size=20) < 0.6
+    ranks = np.arange(20, dtype=np.int32)
+    found = follow_curve(ranks, weights, event, None, 0)
+    for k in range(21):
+        assert found.level[k] == pytest.approx(survival_by_loops(weights, event, k), abs=1e-14)
+
+
+def test_the_width_of_an_interval_is_a_quantile_of_the_normal_distribution():
+    for confidence in (0.5, 0.9, 0.95):
+        assert confidence_width(confidence) == pytest.approx(norm.ppf(0.5 + confidence / 2))
+    for confidence in (0.0, 1.0):
+        with pytest.raises(ValueError, match="strictly between 0 and 1"):
+            confidence_width(confidence)
+    for confidence in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="a number from 0 to 1"):
+            confidence_width(confidence)
 
 
 def test_a_bag_shares_half_of_the_rows():

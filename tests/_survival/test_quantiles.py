@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from cqrf import UnidentifiedQuantileWarning, solve_quantiles
+from cqrf import StepCurves, UnidentifiedQuantileWarning, solve_quantiles
 from cqrf._forest.weights import Weights
 from cqrf._input.target import oriented, time_order
 from cqrf._survival.curves import RankedTarget
 from cqrf._survival.quantiles import (
     QuantileSolver,
     count_neighbors,
+    curve_quantiles,
     interval_levels,
     read_levels,
 )
@@ -696,11 +697,47 @@ def test_levels_are_numbers(quantiles):
     refuse("quantiles must be numbers in .*; found", quantiles=quantiles)
 
 
+def three_curves():
+    """One falls to 0, one is known up to 6, one is known nowhere."""
+    return StepCurves(
+        np.array([0, 3, 5, 5]),
+        np.array([1.0, 2.0, 4.0, 1.0, 3.0]),
+        np.array([0.7, 0.4, 0.0, 0.8, 0.5]),
+        np.ones(3),
+        end=np.array([np.inf, 6.0, -np.inf]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("censoring", "expected", "last"),
+    [
+        ("right", [[1, 2, 2], [3, 3, np.inf], [np.nan] * 3], [4, 6, np.nan]),
+        ("left", [[-4, -2, -2], [-np.inf, -3, -3], [np.nan] * 3], [-4, -6, np.nan]),
+    ],
+)
+def test_quantiles_of_curves_by_hand(censoring, expected, last):
+    """The first time with S <= 1 - tau; under left censoring of the mirrored times."""
+    found = curve_quantiles(three_curves(), np.array([0.3, 0.5, 0.6]), censoring)
+    assert_array_equal(found.values, expected)
+    assert_array_equal(found.last_neighbor, last)
+
+
+def test_a_curve_has_reached_a_value_up_to_the_tolerance():
+    levels = np.array([0.5])
+    for above, reached in ((0.0, True), (0.5e-3, True), (2e-3, False)):
+        curves = StepCurves(np.array([0, 1]), np.array([1.0]), np.array([0.5 + above]), np.ones(1))
+        found = curve_quantiles(curves, levels, tolerance=1e-3).values
+        assert found.tolist() == [[1.0 if reached else np.inf]]
+
+
 def test_an_interval_leaves_the_same_share_out_on_each_side():
     assert interval_levels(0.9) == pytest.approx([0.05, 0.95])
     assert interval_levels(0.5) == [0.25, 0.75]
-    for coverage in (0.0, 1.0, -0.1, 1.5, np.nan, "0.9"):
-        with pytest.raises(ValueError, match="coverage"):
+    for coverage in (-0.1, 1.5, np.nan, "0.9"):
+        with pytest.raises(ValueError, match="must be a number from 0 to 1"):
+            interval_levels(coverage)
+    for coverage in (0.0, 1.0):
+        with pytest.raises(ValueError, match="must lie strictly between 0 and 1"):
             interval_levels(coverage)
 
 

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from cqrf import StepCurve, StepCurves
 from cqrf._forest.weights import Weights
 from cqrf._survival.curves import RankedTarget, step_curves
+from cqrf._survival.step_curves import BeyondFollowUpWarning, warn_beyond
 
 NAN = float("nan")
 
@@ -180,3 +181,26 @@ def test_a_curve_that_begins_at_a_value_has_had_it_for_ever():
     found = curves.first_at_most(np.array([[0.5, 0.4, 0.35, 0.1, 0.05], [0.5, 1.0, 0.8, 0.2, 0.0]]))
     inf = np.inf
     assert found.tolist() == [[-inf, -inf, 1.0, 2.0, inf], [2.0, -inf, 1.0, 2.0, inf]]
+
+
+@pytest.mark.parametrize(
+    ("of_mean", "said", "unsaid"),
+    [
+        (False, "not known at some of these times", "beyond='restrict'"),
+        (True, "not known up to this horizon.* beyond='restrict' gives the mean", "these times"),
+    ],
+)
+def test_the_warning_says_what_is_not_known_and_where_it_is(of_mean, said, unsaid):
+    start, end = np.array([-np.inf, -np.inf]), np.array([2.0, 5.0])
+    with pytest.warns(BeyondFollowUpWarning, match=said) as caught:
+        warn_beyond(start, end, of_mean=of_mean)
+    text = str(caught[0].message)
+    assert unsaid not in text
+    assert "it is known up to 2 to 5." in text
+    assert "known from" not in text
+    with pytest.warns(BeyondFollowUpWarning) as caught:
+        warn_beyond(-end, -start, of_mean=of_mean)
+    assert "it is known from -5 to -2." in str(caught[0].message)
+    with pytest.warns(BeyondFollowUpWarning) as caught:
+        warn_beyond(start, -start, of_mean=of_mean)
+    assert "it is known" not in str(caught[0].message)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.core import config, event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 from cqrf._runtime.progress import draw_until, write_line
 
@@ -50,7 +50,11 @@ KERNEL_PACKAGES = (
 QUIET_SECONDS = 1.0  # of compilation in a process, before a line says so
 
 
-class ReadOnlyLocator(UserProvidedCacheLocator):
+# Numba's class for NUMBA_CACHE_DIR, the first that it tries; its name differs between versions.
+UserProvidedLocator = CompileResultCacheImpl._locator_classes[0]
+
+
+class ReadOnlyLocator(UserProvidedLocator):
     """The folder NUMBA_CACHE_DIR as it is found, in a container for example."""
 
     @classmethod

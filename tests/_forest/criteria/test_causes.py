@@ -57,15 +57,16 @@ def test_labels_equal_their_definition(name, weighted, data):
 
 @pytest.mark.parametrize("name", OF_CAUSES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_with_delayed_entry_a_row_is_at_risk_only_after_its_entry(name, weighted):
+@pytest.mark.parametrize("n", [12, 60])
+def test_with_delayed_entry_a_row_is_at_risk_only_after_its_entry(name, weighted, n):
     rng = np.random.default_rng([2, weighted])
     for _ in range(20):
-        time, cause = rng.integers(1, 30, 60).astype(float), rng.integers(0, 3, 60)
+        time, cause = rng.integers(1, n // 2, n).astype(float), rng.integers(0, 3, n)
         order = np.lexsort((cause == 0, time))
         time, cause = time[order], cause[order]
-        entry = np.where(rng.random(60) < 0.5, np.floor(rng.random(60) * time), -np.inf)
-        weight = (rng.integers(1, 9, 60) / 4).astype(np.float32) if weighted else None
-        here = np.flatnonzero(rng.random(60) < 0.6).astype(np.uint32)
+        entry = np.where(rng.random(n) < 0.5, np.floor(rng.random(n) * time), -np.inf)
+        weight = (rng.integers(1, 9, n) / 4).astype(np.float32) if weighted else None
+        here = np.flatnonzero(rng.random(n) < 0.6).astype(np.uint32)
         assert_labels_are_true(name, (time, cause, weight, entry), [1, 2], 2, here)
 
 

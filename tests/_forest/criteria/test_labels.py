@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cqrf._forest.criteria import censored_quantile, quantile
 from cqrf._forest.criteria.quantile import class_labels
 from oracles.criteria import CRITERIA, LEVELS, in_order, true_labels
 from support.labelling import make_rows, write_labels
@@ -71,14 +72,15 @@ def test_a_node_is_labelled_from_its_own_rows_alone(criterion, weighted):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_with_delayed_entry_a_row_is_at_risk_only_after_its_entry(criterion, weighted):
+@pytest.mark.parametrize("n", [12, 60])
+def test_with_delayed_entry_a_row_is_at_risk_only_after_its_entry(criterion, weighted, n):
     rng = np.random.default_rng([1, CRITERIA.index(criterion), weighted])
     for _ in range(20):
         time, event, weight = in_order(
-            rng.integers(1, 30, 60), rng.random(60) < 0.6, rng.integers(1, 9, 60) / 4
+            rng.integers(1, n // 2, n), rng.random(n) < 0.6, rng.integers(1, 9, n) / 4
         )
-        entry = np.where(rng.random(60) < 0.5, np.floor(rng.random(60) * time), -np.inf)
-        here = np.flatnonzero(rng.random(60) < 0.5).astype(np.uint32)
+        entry = np.where(rng.random(n) < 0.5, np.floor(rng.random(n) * time), -np.inf)
+        here = np.flatnonzero(rng.random(n) < 0.5).astype(np.uint32)
         weight = weight if weighted else None
         assert_labels_are_true(criterion, time, event, weight, here, entry=entry)
 
@@ -98,6 +100,14 @@ def test_a_weight_of_two_equals_a_row_twice(criterion, sample, data):
     expected = times[:, None] * repeated.labels[first]
     np.testing.assert_allclose(weighted.labels, expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(weighted.direction, repeated.direction, rtol=1e-10)
+
+
+@pytest.mark.parametrize("levels", [censored_quantile.DEFAULT_LEVELS, quantile.DEFAULT_LEVELS])
+def test_the_usual_levels_are_symmetric(levels):
+    """So a forest of the mirrored times has the mirrored splits, under left censoring too."""
+    assert np.all(np.diff(levels) > 0)
+    assert 0 < levels[0] < levels[-1] < 1
+    assert levels == pytest.approx([1 - level for level in reversed(levels)])
 
 
 @pytest.mark.parametrize("criterion", ["variance", "quantile", "censored_quantile"])
