@@ -51,10 +51,10 @@ QUIET_SECONDS = 1.0  # of compilation in a process, before a line says so
 
 
 # Numba's class for NUMBA_CACHE_DIR, the first that it tries; its name differs between versions.
-UserProvidedLocator = CompileResultCacheImpl._locator_classes[0]
+ProvidedLocator: Any = CompileResultCacheImpl._locator_classes[0]
 
 
-class ReadOnlyLocator(UserProvidedLocator):
+class ReadOnlyLocator(ProvidedLocator):
     """The folder NUMBA_CACHE_DIR as it is found, in a container for example."""
 
     @classmethod
