@@ -154,6 +154,8 @@ def test_influence_is_the_derivative_of_the_incidence(n_before, chosen):
     ranks, time, found = np.arange(n, dtype=np.int32), np.arange(n, dtype=float), np.zeros((n, 1))
     path = follow_incidence(ranks, weights, cause > 0, cause, chosen)
     write_influence(ranks, path, time, np.array([n_before - 0.5]), found)
+    curve = [incidence_by_loops(weights, cause, chosen, k) for k in range(n + 1)]
+    assert path.level == pytest.approx(curve, abs=1e-14)
     for i in range(n):
         step = np.zeros(n)
         step[i] = 1e-6
