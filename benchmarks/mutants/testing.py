@@ -108,7 +108,7 @@ def give_up(*_: Any) -> None:
 
 
 def measure_tests(tests: list[str], seconds: float) -> dict[str, Any]:
-    """Seconds of the tests that pass within some seconds, None of others; libraries and environment."""
+    """Seconds of the tests that pass in time, None of others; libraries and environment."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
