@@ -44,6 +44,8 @@ def run_worker(task: dict[str, Any]) -> None:
     if task["compiled"]:
         measure_tests(task["tests"], 0.0)  # compiles kernels, which are then in the cache
     measured = measure_tests(task["tests"], SLOWEST)
+    # The tests' conftest.py says where compiled kernels are cached: Numba reads it when imported.
+    os.environ.update(measured["environment"])
     for name in measured["libraries"]:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -106,7 +108,7 @@ def give_up(*_: Any) -> None:
 
 
 def measure_tests(tests: list[str], seconds: float) -> dict[str, Any]:
-    """Seconds of the tests that pass within some seconds, None of others; libraries they load."""
+    """Seconds of the tests that pass in time, None of others; libraries and environment."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -123,13 +125,15 @@ def measure_tests(tests: list[str], seconds: float) -> dict[str, Any]:
             name: each if name in measured.passed else None for name, each in measured.tests.items()
         }
         with os.fdopen(writer, "w") as pipe:
-            json.dump({"tests": times, "libraries": libraries}, pipe)
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+            found = {"tests": times, "libraries": libraries, "environment": environment}
+            json.dump(found, pipe)
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
-        found: dict[str, Any] = json.load(pipe)
+        result: dict[str, Any] = json.load(pipe)
     os.waitpid(child, 0)
-    return found
+    return result
 
 
 def choose_tests(measured: dict[str, float | None], budget: float) -> tuple[list[str], float]:
