@@ -250,6 +250,7 @@ def compare(
         # Rounded, it is one of LEVELS: 1 - 0.18 is more than 0.82.
         known_from, known_to = round(1.0 - known_to, 2), 1.0 - known_from
         edges, events, expected = 1.0 - edges[::-1], events[::-1], expected[::-1]
+        edges[0] = known_from if last > 0 else edges[0]
     # Both events and expected events estimate the variance. Twice the second and once the first
     # gives the test its nominal level in small bins.
     variance = (2.0 * expected + events) / 3.0
