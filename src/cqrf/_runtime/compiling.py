@@ -169,7 +169,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
         compiled = compile_it()(function)
         try:
             compiled._cache = ReadOnlyCache(function)
-        except RuntimeError:
+        except (RuntimeError, OSError):  # there is no such folder, or no file with the source
             _warn_without_cache()
             return compiled
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
