@@ -15,13 +15,13 @@ SWITCH = re.compile(
     r"\s*<details[^>]*>\s*)<summary>"
 )
 # The button of the search is called "Search", and shows a shortcut that is not in its name.
-SHORTCUT = re.compile(r'<span class="search-button__kbd-shortcut">')
+SEARCH = re.compile(r'(<button [^>]*search-button-field[^>]* aria-label=")Search"')
 
 
 def name_controls(page: str) -> str:
     """The text of a page in which every control has a name."""
     named = SWITCH.sub(r'\1<summary aria-label="Pages below \2">', page)
-    return SHORTCUT.sub('<span class="search-button__kbd-shortcut" aria-hidden="true">', named)
+    return SEARCH.sub(r'\1Search Ctrl+K"', named)
 
 
 def rewrite_pages(app: Any, error: Exception | None) -> None:

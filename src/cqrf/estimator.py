@@ -68,8 +68,7 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
         default criterion, censoring_survival and solver.
     honest : bool or "auto", default="auto"
         Whether one half of a tree's rows chooses the splits and the other half fills the leaves.
-        ``"auto"``: yes; but not in the direct trees of a table of at least one feature per five
-        rows, if there is a working model.
+        ``"auto"``: yes, but not in direct trees of wide tables (a feature or more per five rows).
     bootstrap : bool, default=False
         Whether rows are drawn with replacement.
     min_child_fraction : float, default=0.05

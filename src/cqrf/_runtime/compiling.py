@@ -60,7 +60,8 @@ class ReadOnlyLocator(ProvidedLocator):
     @classmethod
     def from_function(cls, function: Callable[..., Any], path: str) -> ReadOnlyLocator | None:
         """The locator of a function, if there is such a folder; it may lack kernels of the file."""
-        return cls(function, path) if config.CACHE_DIR and Path(config.CACHE_DIR).is_dir() else None
+        is_there = config.CACHE_DIR and Path(config.CACHE_DIR).is_dir() and Path(path).is_file()
+        return cls(function, path) if is_there else None
 
 
 class ReadOnlyImplementation(CompileResultCacheImpl):
@@ -169,7 +170,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
         compiled = compile_it()(function)
         try:
             compiled._cache = ReadOnlyCache(function)
-        except (RuntimeError, OSError):  # there is no such folder, or no file with the source
+        except RuntimeError:  # there is no such folder, or no file with the source
             _warn_without_cache()
             return compiled
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)

@@ -53,8 +53,12 @@ class ModelView:
     unit: float | None = None
 
     def round(self, times: Any) -> Any:
-        """Times as multiples of the unit, if there is one."""
-        return times if self.unit is None else np.round(np.divide(times, self.unit)) * self.unit
+        """Times as multiples of the unit, if there is one; those near the largest number as is."""
+        if self.unit is None:
+            return times
+        with np.errstate(over="ignore"):
+            rounded = np.round(np.divide(times, self.unit)) * self.unit
+        return np.where(np.isfinite(rounded), rounded, times)
 
     @property
     def model(self) -> Model:
