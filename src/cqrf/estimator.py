@@ -67,8 +67,7 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
         Model that half of the trees start from: a ridge Cox model, or none. ``"auto"``: Cox for the
         default criterion, censoring_survival and solver.
     honest : bool or "auto", default="auto"
-        Whether half of a tree's rows chooses the splits, and the other half fills the leaves; auto:
-        yes, but not in direct trees of wide tables (a feature or more per five rows).
+        Whether half of a tree's rows makes its splits, half its leaves; "auto": not in wide tables.
     bootstrap : bool, default=False
         Whether rows are drawn with replacement.
     min_child_fraction : float, default=0.05
