@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import stat
+import threading
 import warnings
 from pathlib import Path
 
@@ -30,13 +31,19 @@ ALLOCATING = (
 
 
 class Fault:
-    """Lets so many calls through, and fails at the one after them."""
+    """Lets so many calls of its own thread through, and fails at the one after them.
+
+    Threads that other tests have left running, such as Dask's, are not counted.
+    """
 
     def __init__(self, n_before, error):
         self.left, self.error, self.has_failed = n_before, error, False
+        self.thread = threading.get_ident()
 
     def wrap(self, function):
         def wrapped(*arguments, **settings):
+            if threading.get_ident() != self.thread:
+                return function(*arguments, **settings)
             if self.left == 0 and not self.has_failed:
                 self.has_failed = True
                 raise self.error
