@@ -25,7 +25,7 @@ help:  ## Show this list
 demo: $(VENV)/.with-all  ## Fit the forest on the bundled data and show what it predicts
 	@$(BIN)/python -m cqrf.demo
 
-test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (five to ten minutes)
+test: $(VENV)/.with-test  ## Run the tests, but for the slow ones (a quarter of an hour)
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "kernel and not slow" tests/_forest
 	@$(PYTEST) -m "not kernel and not slow"
 
