@@ -10,8 +10,9 @@ from lifelines.datasets import load_rossi
 from cqrf import CensoredQuantileForest, censored
 from cqrf._survival.step_curves import StepCurves
 from cqrf.datasets import make_aft
-from cqrf.inspection import check_forest, evenly_spaced, partial_dependence
-from cqrf.inspection.dependence import mean_quantiles
+from cqrf.inspection import partial_dependence
+from cqrf.inspection.dependence import evenly_spaced, mean_quantiles
+from cqrf.inspection.forests import check_forest
 
 
 def grow(X, y, **settings):

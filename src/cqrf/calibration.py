@@ -41,7 +41,7 @@ from cqrf._model.predict import SurvivalCurves, read_one
 from cqrf._model.queries import has_tree, training_queries
 from cqrf._runtime.arguments import read_count, read_fraction
 from cqrf._survival.step_curves import StepCurves
-from cqrf.inspection import check_forest
+from cqrf.inspection.forests import check_forest
 
 __all__ = ["FEWEST_ROWS", "SMALLEST_SHARE", "Calibration", "assess_calibration"]
 

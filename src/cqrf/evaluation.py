@@ -24,7 +24,7 @@ from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.step_curves import StepCurves
 from cqrf.calibration import calibrate_curves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.inspection import check_forest
+from cqrf.inspection.forests import check_forest
 from cqrf.metrics.bootstrap import Interval, bootstrap_interval, read_confidence
 from cqrf.metrics.concordance import concordance_index
 from cqrf.metrics.incidence_calibration import incidence_calibration

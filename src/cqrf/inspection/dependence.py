@@ -144,7 +144,7 @@ def choose_codes(
     >>> import numpy as np
     >>> from cqrf import CensoredQuantileForest
     >>> from cqrf.datasets import make_aft
-    >>> from cqrf.inspection import choose_codes
+    >>> from cqrf.inspection.dependence import choose_codes
     >>> X, y, _, _ = make_aft(50, 2, random_state=0)
     >>> forest = CensoredQuantileForest(n_estimators=2).fit(X, y)
     >>> choose_codes(forest.model_, 0, 0, np.array([3.0, 1.0, 3.0])).tolist()
@@ -210,7 +210,7 @@ def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray
     >>> import numpy as np
     >>> from cqrf import CensoredQuantileForest
     >>> from cqrf.datasets import load_pbc
-    >>> from cqrf.inspection import show_codes
+    >>> from cqrf.inspection.dependence import show_codes
     >>> pbc = load_pbc(as_frame=True)
     >>> forest = CensoredQuantileForest(n_estimators=2).fit(pbc.X, pbc.y)
     >>> show_codes(forest.model_, 2, np.array([0.0, 1.0])).tolist()
@@ -241,7 +241,7 @@ def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> from cqrf.inspection import evenly_spaced
+    >>> from cqrf.inspection.dependence import evenly_spaced
     >>> evenly_spaced(10, 4).tolist()
     [0, 3, 6, 9]
     """

@@ -12,21 +12,7 @@ from cqrf.estimator import CensoredQuantileForest
 
 
 def check_forest(forest: Any) -> None:
-    """Raise unless it is a fitted CensoredQuantileForest.
-
-    Parameters
-    ----------
-    forest : object
-        Anything.
-
-    Examples
-    --------
-    >>> from cqrf import CensoredQuantileForest
-    >>> from cqrf.datasets import make_aft
-    >>> from cqrf.inspection import check_forest
-    >>> X, y, _, _ = make_aft(50, 2, random_state=0)
-    >>> check_forest(CensoredQuantileForest(n_estimators=2).fit(X, y))
-    """
+    """Raise unless it is a fitted CensoredQuantileForest."""
     if not isinstance(forest, CensoredQuantileForest):
         raise ValueError(f"forest must be a CensoredQuantileForest; found {type(forest).__name__}.")
     check_is_fitted(forest)
@@ -51,7 +37,7 @@ def find_feature(forest: Any, feature: Any) -> int:
     --------
     >>> from cqrf import CensoredQuantileForest
     >>> from cqrf.datasets import load_pbc
-    >>> from cqrf.inspection import find_feature
+    >>> from cqrf.inspection.forests import find_feature
     >>> pbc = load_pbc(as_frame=True)
     >>> find_feature(CensoredQuantileForest(n_estimators=2).fit(pbc.X, pbc.y), "age")
     1

@@ -24,7 +24,8 @@ from cqrf._model.fitted import Model
 from cqrf._model.queries import Queries, encode_all
 from cqrf._survival.little_bags import confidence_width
 from cqrf._survival.step_curves import StepCurves
-from cqrf.inspection import choose_codes, find_feature, show_codes
+from cqrf.inspection.dependence import choose_codes, show_codes
+from cqrf.inspection.forests import find_feature
 from cqrf.plots.effect_labels import (
     NO_EFFECT,
     arm_names,

@@ -16,15 +16,9 @@ from cqrf._model.queries import encode_queries
 from cqrf._model.settings import read_solver
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf._survival.quantiles import read_levels
-from cqrf.inspection import (
-    PartialDependence,
-    check_forest,
-    choose_codes,
-    evenly_spaced,
-    find_feature,
-    partial_dependence,
-    show_codes,
-)
+from cqrf.inspection import PartialDependence, partial_dependence
+from cqrf.inspection.dependence import choose_codes, evenly_spaced, show_codes
+from cqrf.inspection.forests import check_forest, find_feature
 from cqrf.plots.style import (
     COLORS,
     LEGEND,
