@@ -77,3 +77,15 @@ def test_closed_standard_input_is_one_line(model):
     assert done.returncode == 2
     assert [line for line in done.stderr.splitlines() if line.startswith("cqrf: standard input")]
     assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_named(table, model):
+    done = run("predict m.cqrf rows.csv >/dev/full")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["cqrf: standard output: No space left on device"]
+
+
+def test_a_model_is_written_although_no_message_can_be(table):
+    done = run(f"fit rows.csv {' '.join(ROLES)} {' '.join(FAST)} -o m.cqrf 2>/dev/full")
+    assert done.returncode == 0
+    assert len(CensoredQuantileForest.load("m.cqrf").predict(table[["age", "group"]])) == len(table)

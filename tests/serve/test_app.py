@@ -273,7 +273,8 @@ def test_allowed_hosts():
     assert allows("10.1.2.3:8000", any_address=True)
     assert not allows("ten.example:8000", any_address=True)
     assert split_host("[2001:db8::1]:80") == "2001:db8::1"
-    for host in ("[localhost]x", "[localhost]", "[::1]x", "[::1", "localhost:80x", "a@localhost"):
+    wrong = ("[localhost]x", "[localhost]", "[::1]x", "[::1", "localhost:80x", "a@localhost")
+    for host in (*wrong, "[127.0.0.1]"):
         assert not allows(host, any_address=True), host
     for hosts in ((), ("localhost", "evil.example"), ("localhost", "localhost")):
         assert not allows(*hosts, any_address=True), hosts

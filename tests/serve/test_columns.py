@@ -133,3 +133,28 @@ def test_a_forest_that_keeps_no_features_is_served_by_its_bins(forest, frame, ta
         assert (column.low, column.high, column.missing) == (full.low, full.high, 0.0)
         assert column.typical is not None
     assert view.no_errors_reason is None
+
+
+def test_numbers_near_the_largest_are_described():
+    rng = np.random.default_rng(0)
+    X, time = rng.normal(size=(80, 2)), rng.exponential(size=80)
+    X[:4, 0] = -1.7e308, 1.7e308, -1.5e308, 1.5e308
+    time[0] = 1.79e308
+    forest = CensoredQuantileForest(n_estimators=4, random_state=0).fit(X, time)
+    view = make_view(forest, "m.cqrf")
+    first, second = view.summaries
+    assert first.step == 1e306
+    assert -np.inf < first.low < -1.6e308
+    assert 1.6e308 < first.high < np.inf
+    assert second.step == 0.01
+    assert np.isfinite(view.times).all()
+    assert view.times[-1] == pytest.approx(1.797e308, rel=1e-3)
+    assert np.isfinite(view.grid(0.5)).all()
+
+
+def test_values_of_bins_whose_span_overflows():
+    edges = np.array([-1.2e308, -1.0, 1.5e308])
+    values = estimate_bin_values(edges)
+    assert np.isfinite(values).all()
+    assert (values[:-1] <= edges).all()
+    assert (values[1:] > edges).all()

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from cqrf._forest.spec import MISSING
 from cqrf._model.fitted import Model
 
+LARGEST = float(np.finfo(np.float64).max)
+HUGE = LARGEST / 8
+
 
 def list_codes(model: Model, column: int) -> NDArray[np.uint8]:
     """Bin codes of the training rows, or each code once if the model does not keep them.
@@ -38,6 +41,10 @@ def estimate_bin_values(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """A value for each bin: its only value if the edges determine it, else its midpoint."""
     if len(edges) == 0:
         return np.array([np.nan])  # one value only, which no edge tells
+    if max(-edges[0], edges[-1]) > HUGE:  # sums and differences would overflow
+        with np.errstate(over="ignore"):
+            values = estimate_bin_values(edges / 8) * 8
+        return np.clip(values, -LARGEST, LARGEST)
     if len(edges) == 1:
         return np.array([edges[0] - 0.5, edges[0] + 0.5])
     values = even_values(edges) if are_evenly_spaced(edges) else reflected_values(edges)

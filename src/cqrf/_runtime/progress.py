@@ -6,6 +6,7 @@ that it does not run into the bar.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -57,14 +58,14 @@ def draw_until(is_done: threading.Event, began: float, text: str) -> None:
 def draw_line(text: str) -> None:
     """Draw the text over what the bar has shown before."""
     global _open_line
-    print(f"\r{text:<{len(_open_line)}}", end="", file=sys.stderr, flush=True)
+    _write(f"\r{text:<{len(_open_line)}}", end="")
     _open_line = text
 
 
 def end_line() -> None:
     """Keep what the bar shows, and end its line."""
     global _open_line
-    print(file=sys.stderr)
+    _write("")
     _open_line = ""
 
 
@@ -72,14 +73,14 @@ def clear_line() -> None:
     """Remove the bar, if there is one."""
     global _open_line
     if _open_line:
-        print(f"\r{'':<{len(_open_line)}}\r", end="", file=sys.stderr, flush=True)
+        _write(f"\r{'':<{len(_open_line)}}\r", end="")
         _open_line = ""
 
 
 def write_line(text: str) -> None:
     """Write a line of its own; a bar is removed before."""
     clear_line()
-    print(printable(text), file=sys.stderr, flush=True)
+    _write(printable(text))
 
 
 def printable(text: str) -> str:
@@ -94,6 +95,17 @@ def printable(text: str) -> str:
         sign.encode("unicode_escape").decode() if category(sign) in CONTROLS else sign
         for sign in text
     )
+
+
+def _write(text: str, end: str = "\n") -> None:
+    """Write to standard error; where that is impossible, nothing is written from then on.
+
+    A full disk that takes no message must not end a fit.
+    """
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _draw(done: int, total: int, noun: str, began: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -57,7 +58,8 @@ def exit_on_error() -> Iterator[None]:
         print_message("cqrf: stopped")
         raise typer.Exit(INTERRUPT_CODE) from None
     except OSError as error:
-        fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+        where = "standard output" if error.errno == errno.ENOSPC else ""  # a file has a name
+        fail(f"{error.filename or where}: {error.strerror or error}".removeprefix(": "))
     except (ValueError, MemoryError) as error:
         fail(str(error) or type(error).__name__)
     except ModuleNotFoundError as error:

@@ -6,6 +6,8 @@ With the training table these are exact. Without it they are estimated from the 
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +151,10 @@ def round_to_steps(summary: ColumnSummary) -> ColumnSummary:
     fine = FINE * summary.step
 
     def near(value: Value) -> Value:
-        return value if not isinstance(value, float) else strip_noise(round(value / fine) * fine)
+        if not isinstance(value, float):
+            return value
+        rounded = strip_noise(round(value / fine) * fine)
+        return rounded if math.isfinite(rounded) else value
 
     quantiles = tuple(ColumnQuantile(level, near(value)) for level, value in summary.quantiles)
     return summary._replace(low=near(summary.low), high=near(summary.high), quantiles=quantiles)
@@ -157,11 +162,12 @@ def round_to_steps(summary: ColumnSummary) -> ColumnSummary:
 
 def find_step(values: NDArray[np.float64], kind: str) -> float:
     """A power of ten: at least 1 if all values are whole, else about a hundredth of the range."""
-    spread = float(values.max() - values.min())
+    low, high = float(values.min()), float(values.max())
+    spread = min(high - low, sys.float_info.max)
     are_whole = bool(np.all(values == np.round(values)))
     if kind == DATE:
         return 1.0
-    if not np.isfinite(spread) or spread == 0:
+    if spread / MIN_STEPS == 0:
         return 1.0
-    step = 10.0 ** np.floor(np.log10(spread / MIN_STEPS))
+    step = 10.0 ** math.floor(math.log10(spread / MIN_STEPS))
     return max(1.0, step) if are_whole else step

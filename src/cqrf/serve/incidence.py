@@ -50,7 +50,9 @@ def predict_causes(
         at_times = curves[cause](np.array(request.times, dtype=np.float64))
         reached, last = view.round(curves.quantiles(cause, levels).values), curves.last(cause)
         # After a time already survived, none is lost before a horizon that is not later.
-        lost = [curves.time_lost(cause, max(0.0, each), "nan") for each in request.horizons]
+        lost = [
+            view.round(curves.time_lost(cause, max(0.0, each), "nan")) for each in request.horizons
+        ]
         for i, of_row in enumerate(found):
             of_row.append(
                 {

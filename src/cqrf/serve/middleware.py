@@ -176,7 +176,9 @@ def split_host(host: str) -> str:
     if found is None:
         return ""
     address = found["address"]
-    return (found["name"] if address is None else address if is_address(address) else "").lower()
+    if address is None:
+        return found["name"].lower()
+    return address.lower() if ":" in address and is_address(address) else ""
 
 
 def is_address(host: str) -> bool:

@@ -22,6 +22,7 @@ from cqrf.serve.data_rows import DataRows
 from cqrf.serve.values import Column
 
 N_TIMES = 161  # of the even grid on which curves are given
+LARGEST = float(np.finfo(np.float64).max)
 PADDING = 0.1  # share of the range of times that is drawn beyond its ends
 NO_REMAINING_ERRORS = (
     "standard errors are not available for the time that remains after a time already survived."
@@ -82,7 +83,7 @@ class ModelView:
         longest = float(self.model.training_target.time.max()) - given
         if longest <= 0:  # nothing is known: the grid only gives the chart an axis
             longest = float(np.ptp(self.times))
-        return self.round_grid(np.linspace(0.0, (1 + PADDING) * longest, N_TIMES))
+        return self.round_grid(np.linspace(0.0, min((1 + PADDING) * longest, LARGEST), N_TIMES))
 
     def round_grid(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """A grid of multiples of the unit, if there is one."""
@@ -114,7 +115,7 @@ def make_view(
         raise ValueError("--round hides the times of training rows, and --data shows them.")
     training = data.matrix if data is not None and data.training is not None else None
     low, high = time_range(model.training_target.time)
-    padding = PADDING * (high - low)
+    padding = PADDING * min(high - low, LARGEST)
     start = low - padding if model.censoring == "left" else low
     names, importance = feature_names(forest), forest.feature_importances_
     return ModelView(
@@ -123,7 +124,7 @@ def make_view(
         summaries=summarise_columns(model, names, importance, training),
         data=data,
         solver=read_solver(forest, model.censoring),
-        times=np.linspace(start, high + padding, N_TIMES),
+        times=2 * np.linspace(start / 2, min(high / 2 + padding / 2, LARGEST / 2), N_TIMES),
         no_errors_reason=find_no_errors_reason(model),
         unit=unit,
     )

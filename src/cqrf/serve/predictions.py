@@ -197,7 +197,7 @@ def estimate(view: ModelView, matrix: NDArray[np.float64], request: PredictionRe
         bounds=view.round(solution.last_neighbor),
         max_levels=max_levels,
         survival=survival,
-        means=np.column_stack([np.empty((len(matrix), 0)), *found]),
+        means=view.round(np.column_stack([np.empty((len(matrix), 0)), *found])),
         known=view.round(known),
         quantile_intervals=quantile_intervals,
         survival_intervals=survival_intervals,

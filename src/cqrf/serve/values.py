@@ -91,7 +91,7 @@ def read_rows(
     ]
     known = set(names)
     for i, row in enumerate(rows):
-        unknown = row.keys() - known if row.keys() != known else ()
+        unknown = [] if row.keys() == known else (name for name in row if name not in known)
         for name in itertools.islice(unknown, MAX_PROBLEMS):
             problems.append(
                 problem_at(field, i, name, f"is not a column of the model; {_list(names)}")
