@@ -74,7 +74,11 @@ def test_a_changelog_that_cannot_be_dated_is_refused(text, why):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A small repository, in which the script works; building takes no time and may fail."""
-    texts = {"pyproject.toml": 'version = "0.9"\n', "CHANGELOG.md": "## Unreleased\n- a\n"}
+    texts = {
+        "pyproject.toml": 'version = "0.9"\n',
+        "CHANGELOG.md": "## Unreleased\n- a\n",
+        "CITATION.cff": "title: a\nversion: 0.8\ndate-released: 2026-01-02\ntype: software\n",
+    }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(release, "ROOT", tmp_path)
@@ -106,6 +110,9 @@ def test_a_release_is_a_commit_and_a_tag(checkout):
     assert git(checkout, "log", "--format=%s") == "Release 1.0.0\nstart\n"
     assert git(checkout, "show", "v1.0.0:pyproject.toml") == 'version = "1.0.0"\n'
     assert "## 1.0.0 - 2027-02-03\n- a\n" in git(checkout, "show", "v1.0.0:CHANGELOG.md")
+    assert git(checkout, "show", "v1.0.0:CITATION.cff") == (
+        "title: a\ntype: software\nversion: 1.0.0\ndate-released: 2027-02-03\n"
+    )
     assert git(checkout, "status", "--porcelain", "-uno") == ""
 
 
@@ -179,6 +186,14 @@ def test_the_citation_is_that_of_the_readme():
     for part in ("family-names: Li", "family-names: Bradic", "year: 2020", "volume: 108"):
         assert part in citation
     assert f"license: {PROJECT['license']}\n" in citation
+    assert f"url: {PROJECT['urls']['Paper']}\n" in citation
+
+
+def test_the_citation_is_that_of_the_last_release():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    cited = re.findall(r"^version: (.*)\ndate-released: (.*)$", citation, re.M)
+    assert cited == re.findall(r"^## (\d\S*) - (\S+)$", changelog, re.M)[:1]
 
 
 def test_the_wheel_leaves_out_only_data_of_the_study():

@@ -1,8 +1,8 @@
 """Make a release: set the version and the date, build, check, commit and tag. Nothing is uploaded.
 
-Run as ``make release VERSION=1.2.0``, on a clean checkout of the branch. The version stands in
-``pyproject.toml`` and nowhere else. Unless everything succeeds, ``pyproject.toml`` and
-``CHANGELOG.md`` are left as they were, and there is no commit and no tag.
+Run as ``make release VERSION=1.2.0``, on a clean checkout of the branch. The package reads its
+version from ``pyproject.toml``; ``CITATION.cff`` has that of the last release. Unless everything
+succeeds, the files are left as they were, and there is no commit and no tag.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).resolve().parents[1]
-CHANGED = ("pyproject.toml", "CHANGELOG.md")
+CHANGED = ("pyproject.toml", "CHANGELOG.md", "CITATION.cff")
 VERSION_LINE = re.compile(r'^version = "([^"]*)"$', re.M)
 UNRELEASED = "## Unreleased\n"
 
@@ -59,6 +59,12 @@ def date_changes(changelog: str, version: str, date: datetime.date) -> str:
     return f"{before}{UNRELEASED}\n## {version} - {date.isoformat()}\n{after}"
 
 
+def date_citation(citation: str, version: str, date: datetime.date) -> str:
+    """The text of CITATION.cff with this version and the date of its release."""
+    kept = re.sub(r"^(version|date-released): .*\n", "", citation, flags=re.M)
+    return f"{kept}version: {version}\ndate-released: {date.isoformat()}\n"
+
+
 def run(*command: str) -> str:
     """Run a command; what it prints is shown, and given back. A failure is a ReleaseError."""
     print("+", *command, flush=True)
@@ -92,6 +98,7 @@ def build_and_check() -> None:
     files = [str(path) for path in sorted((ROOT / "dist").iterdir())]
     run(sys.executable, "-m", "twine", "check", "--strict", *files)
     run(sys.executable, "-m", "check_wheel_contents", str(ROOT / "dist"))
+    run(str(Path(sys.executable).with_name("hadolint")), "Dockerfile")
     run(sys.executable, "tools/check_dist.py", "wheel")
 
 
@@ -99,8 +106,12 @@ def release(version: str, branch: str, date: datetime.date) -> None:
     """Make the release, or leave the checkout as it was."""
     tag = f"v{version}"
     before = {name: (ROOT / name).read_bytes() for name in CHANGED}
-    pyproject, changelog = (before[name].decode() for name in CHANGED)
-    texts = set_version(pyproject, version), date_changes(changelog, version, date)
+    pyproject, changelog, citation = (before[name].decode() for name in CHANGED)
+    texts = (
+        set_version(pyproject, version),
+        date_changes(changelog, version, date),
+        date_citation(citation, version, date),
+    )
     check_repository(branch, tag)
     start = run("git", "rev-parse", "HEAD").strip()
     try:
