@@ -6,6 +6,7 @@ import pytest
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf._conformal.scores import SharesByThreshold, WeightedScores
+from cqrf._conformal.table import read_table
 from cqrf.conformal import ConformalForest
 from cqrf.datasets import make_aft, make_heteroscedastic, make_sine
 
@@ -241,6 +242,56 @@ def test_a_fixed_cutoff_caps_the_bound():
     bounds = model.fit(data.X, data.y).predict_lower(data.X)
     assert bounds.max() == 1.5
     assert bounds.min() < 1.5
+
+
+def test_with_a_known_censoring_time_a_query_counts_by_its_own_weight():
+    """Bounds by a plain loop: the smallest v with few enough misses, the query among them."""
+    X, y, _, c = heavy(400, 0)
+    model = ConformalForest(small(0), method="fixed", cutoff=2.0, random_state=0)
+    model.fit(X, y, censoring_time=c)
+    scores, cumulative, total = model.lower_scores_
+    weights = np.diff(cumulative, prepend=0.0)
+    queries = heavy(60, 1)[0]
+    curves = model.forest_.predict_survival(queries)
+    of_censoring = model.censoring_forest_.predict_survival(queries)
+    expected, infinite = [], 0
+    for curve, of_c in zip(curves, of_censoring, strict=True):
+        before = of_c.values[of_c.times < 2.0]
+        own = 1 / max(before[-1] if len(before) else 1.0, 0.1)
+        candidates = [
+            v
+            for v in (*scores, 0.0)
+            if weights[scores > v].sum() + own <= 0.1 * (total + own) + 1e-9
+        ]
+        if not candidates:
+            expected.append(0.0)
+            infinite += 1
+            continue
+        reached = curve.times[curve.values <= min(candidates) + 1e-12]
+        expected.append(min(reached[0] if len(reached) else curve.times[-1], 2.0))
+    assert infinite < 30
+    assert len(set(expected)) > 10
+    np.testing.assert_allclose(model.predict_lower(queries), expected)
+
+
+@pytest.mark.filterwarnings("ignore::cqrf.NegativeTimeWarning")
+@pytest.mark.parametrize(("first", "smallest"), [(0.0, 0.0), (-0.5, -np.inf)])
+def test_the_trivial_bound_is_0_unless_a_time_is_negative(first, smallest):
+    data = make_aft(40, 2, random_state=0)
+    time = data.y["time"] - data.y["time"].min() + first
+    model = ConformalForest(small(0), coverage=0.99, calibration_share=0.1, random_state=0)
+    # The first time is in the part that the forest is fitted to.
+    model.fit(np.tile(data.X, (4, 1)), censored(np.tile(time, 4), np.tile(data.y["event"], 4)))
+    assert (model.predict_lower(data.X) == smallest).all()
+
+
+def test_the_default_cutoff_is_the_first_time_after_which_most_are_censored():
+    """Eight rows, the last an event: G is 7/8, 6/8, ... at 1, 2, ..., and 1/2 at 4."""
+    time, event = np.arange(1.0, 9.0), np.arange(8) == 7
+    table = read_table(np.zeros((8, 1)), censored(time, event), None, None, None)
+    assert ConformalForest(method="fixed")._read_cutoff(table) == 5.0
+    table = read_table(np.zeros((8, 1)), censored(time, ~event), None, None, None)
+    assert ConformalForest(method="fixed")._read_cutoff(table) == 8.0
 
 
 def test_frames_and_equal_seeds():

@@ -285,6 +285,16 @@ def test_hostile_headers_with_a_right_checksum_are_refused(case, good, tmp_path)
     refused(put_together(header, sections), tmp_path, "does not hold a conformal forest")
 
 
+def test_scores_of_0_and_weights_below_1_are_read(good, tmp_path):
+    forged = forge(good, "lower_scores", replace_at(-1, 0.0))
+    assert load_bytes(forged, tmp_path).lower_scores_.scores[-1] == 0
+    header, sections = take_apart(good)
+    for total in (0.0, 0.5):
+        header["lower_total"] = total
+        model = load_bytes(put_together(header, sections), tmp_path)
+        assert model.lower_scores_.total_weight == total
+
+
 def test_a_header_without_a_name_is_refused(good, tmp_path):
     for name in take_apart(good)[0]:
         header, sections = take_apart(good)

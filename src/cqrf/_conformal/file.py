@@ -151,9 +151,7 @@ def check_header(header: dict[str, Any]) -> None:
 
 def check_forests(forest: Saved, censoring_forest: Saved | None) -> None:
     """Raise unless both forests are of right-censored times and of the same features."""
-    for saved in (forest, censoring_forest):
-        if saved is None:
-            continue
+    for saved in filter(None, (forest, censoring_forest)):
         if saved.model.censoring != "right" or saved.model.lower is not None:
             raise _invalid("censoring of a forest")
         if saved.names != forest.names or len(saved.model.edges) != len(forest.model.edges):
