@@ -7,7 +7,7 @@ from cqrf import CensoredQuantileForest
 from cqrf.datasets import make_aft
 from cqrf.evaluation import evaluate, list_labels
 from cqrf.metrics import SCORERS, make_scorer
-from cqrf.metrics.metric import Metric, Predictions
+from cqrf.metrics.metric import Metric, Predictions, choose_levels
 from cqrf.metrics.registry import METRICS, register
 from cqrf.metrics.scorers import ForestPredictions
 
@@ -121,10 +121,10 @@ class Recorder(Predictions):
     quantiles = survival = mean = censoring_survival = None
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_an_entry_says_what_it_needs(data, forest, name):
-    model, read = forest.model_, set()
-    inner = ForestPredictions(
+@pytest.fixture
+def predictions(data, forest):
+    model = forest.model_
+    return ForestPredictions(
         y_train=model.training_target,
         y_test=model.training_target,
         censoring="right",
@@ -134,5 +134,39 @@ def test_an_entry_says_what_it_needs(data, forest, name):
         forest=forest,
         X=data.X,
     )
-    METRICS[name].compute(Recorder(read, inner))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_entry_says_what_it_needs(predictions, name):
+    read = set()
+    METRICS[name].compute(Recorder(read, predictions))
     assert read == set(METRICS[name].needs)
+
+
+def test_which_direction_is_better():
+    better = {name: metric.higher_is_better for name, metric in METRICS.items()}
+    assert better == {
+        "concordance": True,
+        "uno_concordance": True,
+        "auc": True,
+        "brier": False,
+        "crps": False,
+        "quantile_loss": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("known_share", "factor"), [(1.0, 1.0), (0.6, 0.8), (0.45, 0.6), (0.3, 0.4), (0.15, 0.2)]
+)
+def test_levels_that_are_scored_under_censoring(known_share, factor):
+    """The largest factor with which the last level, .75, is at most the share that is known."""
+    levels = [round(factor * level, 3) for level in (0.25, 0.5, 0.75)]
+    assert list(choose_levels(known_share, "right")) == levels
+    assert list(choose_levels(known_share, "left")) == [round(1 - x, 3) for x in levels[::-1]]
+    assert choose_levels(0.0, "right") == choose_levels(0.01, "right") == (0.025, 0.05, 0.075)
+
+
+def test_rows_are_ranked_by_one_of_quantile_and_cause(predictions):
+    with pytest.raises(ValueError, match="give one of both"):
+        predictions.ranking(0.5, 1)
+    np.testing.assert_array_equal(predictions.ranking(0.5), predictions.quantiles([0.5])[:, 0])
