@@ -5,6 +5,8 @@ What goes wrong if censoring is ignored?
 Two shortcuts are common: to drop censored rows, and to take censored times for event times.
 Both give times that are too short. The true median is known here, because the data are
 simulated.
+
+See also :doc:`/background/assumptions`.
 """
 
 import matplotlib.pyplot as plt

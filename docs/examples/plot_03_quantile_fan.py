@@ -5,6 +5,8 @@ How do quantiles change with one feature?
 Partial dependence of the .1, .25 and .4 quantile on bilirubin, averaged over all patients. All
 fall steeply up to a value of about 3, and slowly from there on. The marks below are the
 patients.
+
+See also :doc:`/how_to/feature_importance`.
 """
 
 from cqrf import CensoredQuantileForest

@@ -5,6 +5,8 @@ Does the spread change where the median does not?
 In this simulation one feature changes the spread of the time and leaves its median alone. A
 model of the mean or of the hazard ratio sees nothing. The quantiles show it; thin lines are the
 truth.
+
+See also :doc:`/background/splitting`.
 """
 
 import matplotlib.pyplot as plt

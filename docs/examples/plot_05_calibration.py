@@ -6,6 +6,8 @@ A tenth of new patients should die before their predicted .1 quantile, half befo
 The forest is fitted to half of the patients and judged on the other half. A curve above the
 diagonal means that deaths came earlier than predicted. The pale part rests on too few patients
 to judge.
+
+See also :doc:`/how_to/calibration`.
 """
 
 import numpy as np

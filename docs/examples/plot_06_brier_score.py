@@ -4,7 +4,10 @@ Is the forest better than Cox and Kaplan-Meier?
 
 The Brier score is the squared error of the predicted survival at each time; lower is better. A
 Kaplan-Meier curve, the same for everyone, is the reference. All are scored on held-out
-patients. On one split of one small table do not make much of small differences.
+patients. The Cox model has a fixed penalty and takes codes of categories as numbers. One split of
+one small table does not show small differences. The example needs ``pip install scikit-survival``.
+
+See also :doc:`/how_to/accuracy` and :doc:`/which_model`.
 """
 
 import matplotlib.pyplot as plt

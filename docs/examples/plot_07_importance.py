@@ -4,6 +4,8 @@ Which features matter?
 
 Skill that is lost if the values of a feature are permuted, out of bag, with two standard
 errors. A bar that reaches 0 is a feature that the forest could do without.
+
+See also :doc:`/how_to/feature_importance`.
 """
 
 import matplotlib.pyplot as plt

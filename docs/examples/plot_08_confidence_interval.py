@@ -5,6 +5,8 @@ How sure is an estimated median?
 With ``bag_size`` the trees come in little bags, which give confidence intervals of quantiles.
 They hold the sampling error. At the edge of the data all neighbours lie on one side, and the
 estimate has a bias that no interval of this kind contains.
+
+See also :doc:`/how_to/confidence_intervals`.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,10 @@ Does a lower bound hold?
 ========================
 
 Nine tenths of all times should lie above a lower bound. For the .1 quantile of a forest with
-large leaves the share is another one. The conformal bound corrects the level. Each point is one
+large leaves the share is above .9. The conformal bound corrects the level. Each point is one
 training set, the black line their mean; half of the times are censored.
+
+See also :doc:`/how_to/conformal_bounds`.
 """
 
 import matplotlib.pyplot as plt

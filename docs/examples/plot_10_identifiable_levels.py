@@ -1,9 +1,11 @@
 """
-Which quantiles can the data tell?
-==================================
+Which quantiles are identifiable?
+=================================
 
 The PBC study is stopped after three years, so that most patients are still alive. For each
 patient there is a largest level that is identifiable. The median is to the right of nearly all.
+
+See also :doc:`/how_to/heavy_censoring`.
 """
 
 import matplotlib.pyplot as plt

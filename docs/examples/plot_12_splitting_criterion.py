@@ -5,6 +5,8 @@ Does censoring mislead the splits?
 One feature drives the censoring and has no effect on the time. A forest that splits on observed
 times (``"variance"``) uses it most of all. The default criterion compares Kaplan-Meier
 distributions, and gives it little more than it gives to noise.
+
+See also :doc:`/background/splitting`.
 """
 
 import matplotlib.pyplot as plt

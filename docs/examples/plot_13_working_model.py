@@ -4,6 +4,8 @@ What does the working model add?
 
 A tree cuts a smooth effect into steps. By default half of the trees are grown on residuals of a
 Cox model, which finds a linear effect at once. Here the log of the time is linear in x1.
+
+See also :doc:`/background/working_model`.
 """
 
 import matplotlib.pyplot as plt

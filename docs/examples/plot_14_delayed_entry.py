@@ -5,6 +5,8 @@ What goes wrong if delayed entry is ignored?
 Subjects join the study some time after their start; those whose event came before never join.
 If the table is treated as if all had been followed from the start, early events seem rarer than
 they are, and times look too long.
+
+See also :doc:`/how_to/delayed_entry`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ How are values below a detection limit used?
 A laboratory cannot measure less than 0.8, so that low values are left-censored. The forest uses
 them as "at most 0.8". Quantiles below the limit are not identifiable: the lower lines start
 where the data show them.
+
+See also :doc:`/how_to/left_censoring`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ Whom does a treatment help?
 Two arms of a simulated study in which the effect grows with one covariate and treatment is not
 assigned by chance. The forest estimates the time gained along that covariate, with a 95 %
 interval.
+
+See also :doc:`/how_to/treatment_effects`.
 """
 
 import numpy as np

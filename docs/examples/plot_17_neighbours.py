@@ -4,7 +4,9 @@ Which training rows is a prediction made of?
 
 A prediction is a Kaplan-Meier curve of weighted training rows. These are the 40 patients of
 largest weight for one patient: their times, whether they died, and their weight as the size of
-the mark.
+the mark. The weights are out of bag: the patient is not among the rows.
+
+See also :doc:`/how_to/own_weights` and :doc:`/how_to/feature_importance`.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +17,7 @@ from cqrf.datasets import load_pbc
 
 pbc = load_pbc(as_frame=True)
 forest = CensoredQuantileForest(random_state=0, n_jobs=-1).fit(pbc.X, pbc.y)
-weights = forest.weights(pbc.X.iloc[[3]]).toarray()[0]
+weights = forest.weights_oob()[[3]].toarray()[0]
 near = np.argsort(-weights)[:40]
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

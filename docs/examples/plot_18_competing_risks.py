@@ -4,6 +4,8 @@ Which event comes first?
 
 Patients with MGUS may develop a malignancy, or die before. The forest predicts the incidence of
 both; together with the probability of neither they add up to 1.
+
+See also :doc:`/how_to/competing_risks`.
 """
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ Events are found at visits, on average two years apart. The times at which they 
 right ends of their intervals, give medians that are too late. Midpoints do so where times are
 short. A forest of the intervals follows the truth. The true median is known, as the data are
 simulated.
+
+See also :doc:`/how_to/interval_censoring`.
 """
 
 import matplotlib.pyplot as plt
