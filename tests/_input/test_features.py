@@ -5,7 +5,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from lifelines.utils import concordance_index
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -15,7 +14,7 @@ from cqrf._input.features import read_features
 from cqrf._input.target import read_target
 from cqrf._model.skill import compute_skill
 from cqrf.datasets import load_pbc, make_aft
-from cqrf.metrics import quantile_loss
+from cqrf.metrics import concordance_index, quantile_loss
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 
@@ -210,7 +209,7 @@ def test_pbc_as_it_is_scores_no_less_than_without_its_incomplete_rows(pbc):
             [
                 [
                     compute_skill(some.model_, predicted, target, levels),
-                    concordance_index(target.time, predicted.mean(axis=1), target.event),
+                    concordance_index(target, predicted.mean(axis=1)),
                 ]
                 for predicted in (of_all, of_some)
             ]

@@ -20,11 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("", "plots", "frames", "cli", "excel", "serve", "dask", "all")
-TOOLS = ("hypothesis", "lifelines", "pandas", "polars", "pytest", "pytest-xdist")
+TOOLS = ("hypothesis", "pandas", "polars", "pytest", "pytest-xdist")
 
 # Each dependency is used by one of these. Left out: what computes with NumPy only, whatever else is
 # installed (metrics, survival curves, effects), the pages in a browser, and what needs packages
-# that allow few versions of scikit-learn (scikit-survival) or FastAPI (Schemathesis).
+# that allow few versions of scikit-learn (scikit-survival), pandas (lifelines) or FastAPI
+# (Schemathesis).
 TESTS = (
     "tests/_runtime",  # numba, with its private option `_nrt` and its cache; threadpoolctl
     "tests/_input",  # narwhals, pandas, polars, pyarrow
