@@ -13,7 +13,8 @@ from cqrf._model.incidence import FromIncidence, Incidence, IncidenceErrors
 from cqrf._model.output import index_of
 from cqrf._model.predict import KnownTimes, read_weights
 from cqrf._model.queries import Queries, has_tree
-from cqrf._prediction import PredictionMethods, Values, time_names, warn_if_unknown
+from cqrf._output_methods import Values, time_names
+from cqrf._prediction import PredictionMethods, warn_if_unknown
 from cqrf._runtime.arguments import read_times
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.little_bags import confidence_width, log_log_interval

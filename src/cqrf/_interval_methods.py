@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._incidence_methods import IncidenceMethods
 from cqrf._model.intervals import LowerCurves, QuantileBounds
 from cqrf._model.output import index_of
 from cqrf._model.predict import SurvivalCurves, read_weights
+from cqrf._prediction import PredictionMethods
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.quantiles import UNIDENTIFIED, read_levels
 from cqrf._survival.step_curves import BEYOND, StepCurves, warn_outlived
 
 
-class IntervalMethods(IncidenceMethods):
+class IntervalMethods(PredictionMethods):
     """Predictions of a fitted estimator, those with both ends of an interval among them."""
 
     def predict_quantile_bounds(

@@ -16,34 +16,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
+from cqrf._effects.arm_methods import ArmMethods
 from cqrf._effects.averages import AverageEffect
 from cqrf._effects.file import SavedEffects, read_treatment_file, write_treatment_file
 from cqrf._effects.fit import fit_effect_model
 from cqrf._effects.follow_up import follow, half_ranges, refuse_beyond
-from cqrf._effects.methods import AverageMethods, Overlap, read_arm
+from cqrf._effects.methods import Overlap
 from cqrf._effects.predict import (
     arm_curves,
-    column_times,
     effects_and_errors,
     estimate_effects,
-    quantile_columns,
     quantile_effects,
     residual_responses,
 )
 from cqrf._effects.projection import LinearProjection
 from cqrf._effects.ranking import RankAverage, TargetingCurve
+from cqrf._effects.ranking_methods import RankingMethods
 from cqrf._effects.targets import Quantiles, read_target
 from cqrf._effects.treatment import OverlapWarning, read_treatment
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target as read_y
 from cqrf._model.file import check_settings, naming, read_notes
 from cqrf._model.fit import TrainingTable
-from cqrf._model.output import index_of
-from cqrf._model.queries import Queries, encode_all
 from cqrf._model.settings import draw_seed, plain_setting, plain_settings
 from cqrf._survival.little_bags import confidence_width
-from cqrf._survival.quantiles import read_levels
-from cqrf._survival.step_curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
 
 __all__ = [
@@ -57,7 +53,7 @@ __all__ = [
 ]
 
 
-class CensoredTreatmentForest(AverageMethods, BaseEstimator):
+class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
     """Forest that estimates effects of a treatment on censored times.
 
     One fit answers every target, horizon, time and quantile.
@@ -257,48 +253,6 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         ends = np.stack([values - reach, values + reach], axis=-1)
         return ends[:, 0] if wanted.is_single else ends
 
-    def predict_survival(
-        self, X: Any, times: ArrayLike | None = None, *, arm: Any = 1, beyond: str = "nan"
-    ) -> StepCurves | NDArray[np.float64]:
-        """Survival P(T > t | x) in one arm, as StepCurves, or of (n, n_times) if times are given.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n, n_features)
-        times : array-like, optional
-        arm : {0, 1} or a name
-            0 is the control and 1 the treatment, also where arms are called by numbers; or one of
-            ``arms_``.
-        beyond : {"nan", "extend"}
-            What becomes of times after the last one at which the arm is known.
-        """
-        model, queries = self._queries(X)
-        number = read_arm(arm, self.arms_, model.treated)
-        values = arm_curves(model, queries, self.n_jobs)[number][:, 1:]
-        n, n_times = values.shape
-        curves = StepCurves(
-            np.arange(n + 1, dtype=np.int64) * n_times,
-            np.tile(model.grid.times, n),
-            values.ravel(),
-            np.ones(n),
-            end=np.where(values[:, -1] <= 0.0, np.inf, model.ends[number]),
-            index=index_of(X),
-        )
-        return curves if times is None else curves(times, beyond)
-
-    def predict(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, arm: Any = 1
-    ) -> NDArray[np.float64]:
-        """Quantiles of T in one arm; infinite where they are not identifiable.
-
-        Shape (n,), or (n, n_quantiles) for a list; ``arm`` as in :meth:`predict_survival`.
-        """
-        levels, is_scalar = read_levels(quantiles)
-        model, queries = self._queries(X)
-        curves = arm_curves(model, queries, self.n_jobs)[read_arm(arm, self.arms_, model.treated)]
-        values = column_times(model, quantile_columns(curves, levels))
-        return values[:, 0] if is_scalar else values
-
     def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
         """Write all forests and the arms of their rows to one file, whole or not at all.
 
@@ -340,8 +294,3 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         if saved.names is not None:
             forest.feature_names_in_ = np.array(saved.names, dtype=object)
         return forest
-
-    def _queries(self, X: Any) -> tuple[Any, Queries]:
-        model = self._model()
-        matrix, _ = read_features(self, X, model.effect.columns)
-        return model, Queries(encode_all(model.effect, matrix, self.n_jobs))

@@ -16,8 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._runtime.arguments import read_choice
-from cqrf._runtime.compiling import kernel
 from cqrf._survival.curve_views import curves_frame, curves_html, describe_curves, describe_range
+from cqrf._survival.step_kernels import (
+    cumulate_hazard,
+    evaluate,
+    evaluate_each,
+    find_first_at_most,
+    restrict_means,
+)
 
 BEYOND = ("nan", "extend")
 BEYOND_MEAN = (*BEYOND, "restrict")
@@ -159,7 +165,7 @@ class StepCurves:
             return self(at[np.newaxis], beyond)[:, 0]
         order = np.argsort(at, kind="stable")
         ascending, values = np.empty((2, len(self), len(at)))
-        _evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
+        evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
         values[:, order] = ascending
         if read_choice("beyond", beyond, BEYOND) == "nan":
             is_unknown = (at < self.start[:, np.newaxis]) | (at > self.end[:, np.newaxis])
@@ -172,7 +178,7 @@ class StepCurves:
         if at.shape != (len(self),) or np.isnan(at).any():
             raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
         values = np.empty(len(self))
-        _evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
+        evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
         return values
 
     def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -184,7 +190,7 @@ class StepCurves:
         rows = given if given.ndim == 2 else given.reshape(-1, 1)
         bounds = np.broadcast_to(rows, (len(self), rows.shape[1]))
         times = np.empty(bounds.shape)
-        _first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
+        find_first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
         return times if given.ndim == 2 else times[:, 0]
 
     def restricted_mean(
@@ -202,7 +208,7 @@ class StepCurves:
         if beyond == "restrict":
             limit = self.start if from_left else self.end
             horizons = (np.maximum if from_left else np.minimum)(horizons, limit)
-        _restricted_mean(
+        restrict_means(
             self.offsets, self.times, self.values, self.initial, horizons, from_left, means
         )
         if beyond == "nan":
@@ -238,7 +244,7 @@ class StepCurves:
     def cumulative_hazard(self) -> StepCurves:
         """Nelson-Aalen cumulative hazard of each survival curve, finite where S falls to 0."""
         hazard = np.empty(len(self.values))
-        _cumulate_hazard(self.offsets, self.values, self.initial, hazard)
+        cumulate_hazard(self.offsets, self.values, self.initial, hazard)
         nothing = np.zeros(len(self))
         return StepCurves(
             self.offsets, self.times, hazard, nothing, self.start, self.end, self.index
@@ -298,75 +304,3 @@ def warn_outlived(stacklevel: int = 3) -> None:
         BeyondFollowUpWarning,
         stacklevel=stacklevel,
     )
-
-
-@kernel
-def _evaluate(offsets, times, values, initial, at, out):
-    """Write the values at ascending times; out : (n_queries, n_times) float64."""
-    for q in range(offsets.shape[0] - 1):
-        i, value = offsets[q], initial[q]
-        for j in range(at.shape[0]):
-            while i < offsets[q + 1] and times[i] <= at[j]:
-                value = values[i]
-                i += 1
-            out[q, j] = value
-
-
-@kernel
-def _evaluate_each(offsets, times, values, initial, at, out):
-    """Write the value of curve q at time ``at[q]``; out : (n_queries,) float64."""
-    for q in range(at.shape[0]):
-        start, end = offsets[q], offsets[q + 1]
-        low, high = start, end  # the first step behind the time lies in low .. high
-        while low < high:
-            middle = (low + high) >> 1
-            if times[middle] <= at[q]:
-                low = middle + 1
-            else:
-                high = middle
-        out[q] = values[low - 1] if low > start else initial[q]
-
-
-@kernel
-def _first_at_most(offsets, times, values, initial, bounds, out):
-    """Write the first time at which curve q, which falls, is at most each of ``bounds[q]``."""
-    for q in range(bounds.shape[0]):
-        for k in range(bounds.shape[1]):
-            low, high = offsets[q], offsets[q + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if values[middle] <= bounds[q, k]:
-                    high = middle
-                else:
-                    low = middle + 1
-            out[q, k] = times[low] if low < offsets[q + 1] else np.inf
-            if initial[q] <= bounds[q, k]:
-                out[q, k] = -np.inf
-
-
-@kernel
-def _restricted_mean(offsets, times, values, initial, horizons, from_left, out):
-    """Write the mean of each curve's distribution, with times cut off at a horizon of its own."""
-    for q in range(offsets.shape[0] - 1):
-        above, below, total = initial[q], 1.0 - initial[q], 0.0
-        horizon = horizons[q]
-        for i in range(offsets[q], offsets[q + 1]):
-            drop = above - values[i]
-            above = values[i]
-            if from_left:
-                total += drop * max(times[i], horizon)
-            else:
-                total += drop * min(times[i], horizon)
-        out[q] = total + horizon * (below if from_left else above)
-
-
-@kernel
-def _cumulate_hazard(offsets, values, initial, out):
-    """Write the sum of the steps of each survival curve, relative to its value before each."""
-    for q in range(offsets.shape[0] - 1):
-        before, total = initial[q], 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            if before > 0.0:
-                total += (before - values[i]) / before
-            before = values[i]
-            out[i] = total
