@@ -22,7 +22,28 @@ class ErrorMethods(PredictionMethods):
     def survival_standard_error(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Values:
         """Standard error of ``predict_survival(X, times)`` over repeated training samples.
 
-        Needs ``bag_size`` of 2 or more. Shape (n, n_times).
+        Needs ``bag_size`` of 2 or more.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        times : array-like
+            Times.
+        beyond : {"nan", "extend"}
+            As in :meth:`predict_survival`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_times)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=60, bag_size=2, random_state=0).fit(X, y)
+        >>> forest.survival_standard_error(X[:2], times=[1.0, 2.0]).shape
+        (2, 2)
         """
         errors = self._survival_with_errors(self._queries(X), times, beyond)[1]
         return self._output(errors, X, time_names("error", times))
@@ -35,10 +56,29 @@ class ErrorMethods(PredictionMethods):
         On the scale of log(-log S), as is usual for survival curves. It covers the sampling
         error of the estimate, not its bias, which is small but not zero.
 
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        times : array-like
+            Times.
+        confidence : float, default=0.95
+            Probability with which the interval holds at each time by itself.
+        beyond : {"nan", "extend"}
+            As in :meth:`predict_survival`.
+
         Returns
         -------
         ndarray of shape (n, n_times, 2)
-            Lower and upper end, which hold with probability ``confidence`` at each time by itself.
+            Lower and upper end.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=60, bag_size=2, random_state=0).fit(X, y)
+        >>> forest.survival_confidence_interval(X[:2], times=[1.0, 2.0]).shape
+        (2, 2, 2)
         """
         width = confidence_width(confidence)
         survival, errors = self._survival_with_errors(self._queries(X), times, beyond)
@@ -49,12 +89,29 @@ class ErrorMethods(PredictionMethods):
     ) -> NDArray[np.float64]:
         """Confidence interval of the estimated quantile; needs ``bag_size`` of 2 or more.
 
+        For an interval of T itself see :meth:`predict_interval`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        quantiles : float or sequence of float
+            Levels in (0, 1).
+        confidence : float, default=0.95
+            Probability with which the interval holds at each level by itself.
+
         Returns
         -------
         ndarray of shape (n, n_quantiles, 2), or (n, 2) for a single level
-            Lower and upper end, which hold with probability ``confidence`` at each level by
-            itself. An end that is not identifiable because of censoring is infinite. For an
-            interval of T itself see ``predict_interval``.
+            Lower and upper end. An end that is not identifiable because of censoring is infinite.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=60, bag_size=2, random_state=0).fit(X, y)
+        >>> forest.quantile_confidence_interval(X[:2], 0.5).shape
+        (2, 2)
         """
         levels, is_scalar = read_levels(quantiles)
         width, queries = confidence_width(confidence), self._queries(X)

@@ -27,7 +27,25 @@ class OutOfBagMethods(PredictionMethods):
     ) -> NDArray[np.float64]:
         """Quantiles for the training rows, each from the trees that did not draw it.
 
-        Rows that every tree has drawn are NaN.
+        Parameters
+        ----------
+        quantiles : float or sequence of float
+            Levels in (0, 1).
+        cause, unidentified : optional
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_train,), or (n_train, n_quantiles) for a sequence of levels
+            Rows that every tree has drawn are NaN.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_oob([0.1, 0.5]).shape
+        (100, 2)
         """
         return self._quantiles(self._training_queries(), quantiles, unidentified, cause)
 
@@ -36,7 +54,23 @@ class OutOfBagMethods(PredictionMethods):
     ) -> StepCurves | NDArray[np.float64]:
         """Survival P(T > t | x) of the training rows, each from the trees that did not draw it.
 
-        A row that every tree has drawn has an empty curve; at times it is NaN.
+        Parameters
+        ----------
+        times, beyond : optional
+            As in :meth:`predict_survival`.
+
+        Returns
+        -------
+        StepCurves, or an ndarray of shape (n_train, n_times) if times are given
+            A row that every tree has drawn has an empty curve; at times it is NaN.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(X, y)
+        >>> forest.predict_survival_oob(times=[0.5, 1.0]).shape
+        (100, 2)
         """
         queries = self._training_queries()
         if times is None:
@@ -46,5 +80,19 @@ class OutOfBagMethods(PredictionMethods):
         return survival
 
     def weights_oob(self) -> sparse.csr_array:
-        """Weights for the training rows, each from the trees that did not draw it."""
+        """Weights for the training rows, each from the trees that did not draw it.
+
+        Returns
+        -------
+        sparse array of shape (n_train, n_train)
+            Each row sums to 1, and is empty if every tree has drawn it.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.weights_oob().shape
+        (100, 100)
+        """
         return self._read(self._training_queries(), readers.WeightRows())

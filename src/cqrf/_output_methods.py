@@ -22,8 +22,23 @@ class OutputMethods:
     def set_output(self, *, transform: str | None = None) -> Any:
         """Choose what predictions are returned as.
 
-        ``"pandas"`` or ``"polars"``: frames and series, with the index of X and columns named
-        after levels or times. ``"default"``: arrays. None changes nothing.
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            ``"pandas"`` or ``"polars"``: frames and series, with the index of X and columns named
+            after levels or times. ``"default"``: arrays. None changes nothing.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.set_output(transform="pandas").predict(X[:2], [0.1, 0.5]).columns.tolist()
+        ['q0.1', 'q0.5']
         """
         if transform is not None:
             read_choice("transform", transform, OUTPUTS)

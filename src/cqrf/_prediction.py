@@ -45,6 +45,7 @@ class PredictionMethods(OutputMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         quantiles : float or sequence of float, optional
             Levels in (0, 1). Default: what ``prediction`` says, the median unless set otherwise.
         cause : optional
@@ -60,6 +61,15 @@ class PredictionMethods(OutputMethods):
         -------
         ndarray of shape (n,), or (n, n_quantiles) for a sequence of levels
             With the root rule, quantiles of one row never cross.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict(X[:2], quantiles=[0.1, 0.5]).round(1)
+        array([[1.8, 3.6],
+               [0.9, 1.3]])
         """
         queries = self._queries(X, given)
         prediction = read_choice("prediction", self.prediction, PREDICTIONS)
@@ -81,7 +91,31 @@ class PredictionMethods(OutputMethods):
         given: ArrayLike | None = None,
         unidentified: str | None = None,
     ) -> Values:
-        """Quantiles that leave out half of 1 - coverage on each side; shape (n, 2)."""
+        """Prediction interval of T: quantiles that leave out half of 1 - coverage on each side.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        coverage : float, default=0.95
+            Probability between both ends, as the forest estimates it.
+        given, unidentified : optional
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper end.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_interval(X[:2], coverage=0.5).round(1)
+        array([[2.8, 5.1],
+               [1.2, 1.5]])
+        """
         levels = interval_levels(coverage)
         ends = self._quantiles(self._queries(X, given), levels, unidentified)
         return self._output(ends, X, ["lower", "upper"])
@@ -99,6 +133,7 @@ class PredictionMethods(OutputMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         times : array-like, optional
             Times; measured from ``given`` on, if that is set.
         given : float or array-like of shape (n,), optional
@@ -108,6 +143,22 @@ class PredictionMethods(OutputMethods):
             (from the first such time on, under left censoring), or everywhere if it has reached
             0. Values beyond are NaN, with one warning; ``"extend"`` draws the flat line, which is
             not an estimate.
+
+        Returns
+        -------
+        StepCurves, or an ndarray of shape (n, n_times) if times are given
+            ``curves[i]`` is the curve of row i.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2], times=[1.0, 2.0]).round(1)
+        array([[1. , 0.9],
+               [0.8, 0.1]])
+        >>> len(forest.predict_survival(X[:2]))
+        2
         """
         queries = self._queries(X, given)
         if times is not None:
@@ -119,7 +170,28 @@ class PredictionMethods(OutputMethods):
     def predict_censoring(
         self, X: Any, times: ArrayLike | None = None, *, beyond: str = "nan"
     ) -> StepCurves | Values:
-        """Survival P(C > t | x) of the censoring time, in the form of ``predict_survival``."""
+        """Survival P(C > t | x) of the censoring time, in the form of :meth:`predict_survival`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        times, beyond : optional
+            As in :meth:`predict_survival`.
+
+        Returns
+        -------
+        StepCurves, or an ndarray of shape (n, n_times) if times are given
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_censoring(X[:2], times=[1.0, 2.0]).round(1)
+        array([[0.9, 0.8],
+               [0.9, 0.8]])
+        """
         queries = self._queries(X)
         if times is None:
             return with_index(self._read(queries, readers.CensoringCurves()), X)
@@ -144,6 +216,7 @@ class PredictionMethods(OutputMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         horizon : float, optional
             Default: ``model_.follow_up``, the last time at which a tenth of the training weight
             is at risk (the first, under left censoring).
@@ -156,6 +229,18 @@ class PredictionMethods(OutputMethods):
             What the mean is where a survival curve ends before the horizon: NaN, with one
             warning; restricted to the end of the row's own curve; or computed from the flat line,
             which is not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_mean(X[:2], horizon=3.0).round(1)
+        array([2.8, 1.4])
         """
         queries = self._queries(X, given)
         wanted = [choose_mean(cause, horizon, beyond), readers.KnownTimes()]
@@ -169,8 +254,30 @@ class PredictionMethods(OutputMethods):
         """Largest level that is identifiable at each row of X.
 
         Higher levels cannot be estimated because of censoring (the argmin rule gives a number for
-        them all the same). Under left censoring: the smallest level. With a cause: its incidence at
-        the last time at which it is known.
+        them all the same). Under left censoring: the smallest level.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        cause : optional
+            With competing risks, one of ``causes_``: its incidence at the last time at which it is
+            known.
+        given : float or array-like of shape (n,), optional
+            Time that each row has already survived.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Levels from 0 to 1.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> table = datasets.load_pbc()
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(table.X, table.y)
+        >>> forest.max_quantile(table.X[:3]).round(1)
+        array([1. , 0.5, 0.9])
         """
         queries = self._queries(X, given)
         reader: readers.ArrayReader = readers.MaxLevel(self._solver())
@@ -180,7 +287,27 @@ class PredictionMethods(OutputMethods):
         return self._output(levels, X, "max_quantile")
 
     def weights(self, X: Any) -> sparse.csr_array:
-        """Weight of every training row at each row of X, shape (n, n_train); rows sum to 1."""
+        """Weight of every training row at each row of X.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        sparse array of shape (n, n_train)
+            Each row sums to 1.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> weights = forest.weights(X[:2])
+        >>> weights.shape, weights.sum(axis=1).round(6).tolist()
+        ((2, 100), [1.0, 1.0])
+        """
         return self._read(self._queries(X), readers.WeightRows())
 
     def _solver(self) -> QuantileSolver:

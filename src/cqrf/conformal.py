@@ -158,6 +158,15 @@ class ConformalForest(BaseEstimator):
         -------
         self
             Unchanged if anything fails.
+
+        Examples
+        --------
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> 0 < model.level_ < 0.5
+        True
         """
         coverage = read_coverage(self)
         table = read_table(X, y, censoring_time, sample_weight, groups)
@@ -199,11 +208,21 @@ class ConformalForest(BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n,)
             Counted from the start, for new subjects; see the manual for those still observed.
+
+        Examples
+        --------
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> model.predict_lower(X[:3]).round(1)
+        array([2.1, 0.9, 2.3])
         """
         check_is_fitted(self)
         return self._lower(X, predict_curves(self.forest_, X), 1.0 - self.coverage_)
@@ -214,12 +233,22 @@ class ConformalForest(BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n, 2)
             The upper end is infinite where it is not identifiable because of censoring; always
             so with ``method="fixed"`` and where ``censoring_time`` was given.
+
+        Examples
+        --------
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> model.predict_interval(X[:2]).shape
+        (2, 2)
         """
         check_is_fitted(self)
         missed = (1.0 - self.coverage_) / 2
@@ -236,8 +265,26 @@ class ConformalForest(BaseEstimator):
         """Write the forests and scores to one file, whole or not at all.
 
         The file holds numbers and JSON, no code, as that of a forest does; it holds the training
-        rows of both forests. ``notes`` are texts by name; :meth:`load` gives them back as
-        ``notes_``.
+        rows of both forests.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to write.
+        notes : mapping of str to str, optional
+            Texts by name; :meth:`load` gives them back as ``notes_``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "bounds.cqrf"), notes={"data": "simulated"})
+        ...     ConformalForest.load(os.path.join(folder, "bounds.cqrf")).notes_
+        {'data': 'simulated'}
         """
         check_is_fitted(self)
         others = [name for name in self._get_param_names() if name not in FORESTS]
@@ -262,10 +309,33 @@ class ConformalForest(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalForest:
-        """Read what :meth:`save` has written; its bounds are those of the saved one, bit for bit.
+        """Read what :meth:`save` has written.
 
         A file that is damaged, cut short or of something else gives a
         :class:`~cqrf.ModelFileError`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to read.
+
+        Returns
+        -------
+        ConformalForest
+            Its bounds are those of the saved one, bit for bit.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "bounds.cqrf"))
+        ...     loaded = ConformalForest.load(os.path.join(folder, "bounds.cqrf"))
+        >>> bool((loaded.predict_lower(X) == model.predict_lower(X)).all())
+        True
         """
         saved = read_conformal_file(path)
         with naming(path):

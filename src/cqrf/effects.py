@@ -89,6 +89,7 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
     arms_ : tuple
         Names of the control and of the treatment.
     model_ : EffectModel
+        The fitted forests and the arms of their rows. ``model_.effect`` is the forest of effects.
 
     Examples
     --------
@@ -154,6 +155,7 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         propensity : float or array-like of shape (n,), optional
             Known probability of treatment, as in a trial. Default: it is estimated.
         sample_weight : array-like of shape (n,), optional
+            How often each row counts; only ratios matter.
         groups : array-like of shape (n,), optional
             Clusters of rows: they are drawn together, and errors allow for their dependence.
 
@@ -161,6 +163,15 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         -------
         self
             Unchanged if anything fails.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.arms_
+        (0, 1)
         """
         named = clone(self)
         matrix, columns = read_features(named, X)
@@ -188,6 +199,7 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         target : {"rmst", "survival", "quantile"}
             ``"rmst"``: E[min(T1, h) - min(T0, h) | x], time gained up to ``horizon`` (default: the
             last time at which a tenth of each arm is at risk). ``"survival"``:
@@ -195,7 +207,9 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
             T0, at ``quantiles`` (default: the median); infinite if censoring hides one, NaN if it
             hides both.
         horizon : float, optional
+            Time up to which ``"rmst"`` counts.
         times, quantiles : float or sequence of float, optional
+            Times of ``"survival"``, levels of ``"quantile"``.
         beyond : {"nan", "extend", "restrict"}
             What becomes of effects that need the curve of an arm after its last time: ``"nan"``,
             unless what is not known is at most a hundredth of the horizon, or of a probability;
@@ -205,6 +219,15 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,) for one number, (n, n_outputs) for a list
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.effect(data.X[:3], target="survival", times=[0.5, 1.0]).shape
+        (3, 2)
         """
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
@@ -230,12 +253,30 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         confidence: float = 0.95,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Confidence interval of :meth:`effect`, with the same arguments.
+        """Confidence interval of :meth:`effect`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        target, horizon, times, quantiles, beyond : optional
+            As in :meth:`effect`.
+        confidence : float, default=0.95
+            Probability with which the interval holds for each row by itself.
 
         Returns
         -------
         ndarray of shape (n, 2), or (n, n_outputs, 2) for a list of times or levels
-            Lower and upper end, which hold with probability ``confidence`` for each row by itself.
+            Lower and upper end.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.effect_interval(data.X[:3], target="survival", times=1.0).shape
+        (3, 2)
         """
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
@@ -257,8 +298,26 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         """Write all forests and the arms of their rows to one file, whole or not at all.
 
         The file holds numbers and JSON, no code, as that of a forest does; it holds the training
-        rows. ``notes`` are texts by name; :meth:`load` gives them back as ``notes_``. Arms must be
-        called by texts, numbers, or True and False.
+        rows. Arms must be called by texts, numbers, or True and False.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to write.
+        notes : mapping of str to str, optional
+            Texts by name; :meth:`load` gives them back as ``notes_``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.save(os.path.join(folder, "trial.cqrf"), notes={"data": "simulated"})
+        ...     type(forest).load(os.path.join(folder, "trial.cqrf")).notes_
+        {'data': 'simulated'}
         """
         model = self._model()
         given, names = self.nuisance_forest, getattr(self, "feature_names_in_", None)
@@ -275,11 +334,34 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CensoredTreatmentForest:
-        """Read what :meth:`save` has written; effects are those of the saved one, bit for bit.
+        """Read what :meth:`save` has written.
 
         Survival, censoring and propensity of the training rows are computed anew, which takes a
         share of the time of a fit. A file that is damaged, cut short or of something else gives a
         :class:`~cqrf.ModelFileError`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to read.
+
+        Returns
+        -------
+        CensoredTreatmentForest
+            Its effects are those of the saved one, bit for bit.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.save(os.path.join(folder, "trial.cqrf"))
+        ...     loaded = effects.CensoredTreatmentForest.load(os.path.join(folder, "trial.cqrf"))
+        >>> bool((loaded.effect(data.X, horizon=1.0) == forest.effect(data.X, horizon=1.0)).all())
+        True
         """
         saved = read_treatment_file(path)
         with naming(path):

@@ -36,8 +36,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     },
     {
         "_survival": "curve_views curves equation incidence innermost interval_curves "
-        "interval_scale little_bags mixture mixture_quantiles npmle quantiles step_curves "
-        "step_kernels",
+        "interval_scale little_bags mixture mixture_quantiles npmle quantiles step_curve "
+        "step_curves step_kernels",
     },
     {
         "metrics": "auc bootstrap causes concordance incidence incidence_calibration ipcw metric "

@@ -28,12 +28,28 @@ class ArmMethods(AverageMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         times : array-like, optional
+            Times. Default: whole curves.
         arm : {0, 1} or a name
             0 is the control and 1 the treatment, also where arms are called by numbers; or one of
             ``arms_``.
         beyond : {"nan", "extend"}
-            What becomes of times after the last one at which the arm is known.
+            Values after the last time at which the arm is known: NaN, or the flat line, which is
+            not an estimate.
+
+        Returns
+        -------
+        StepCurves, or an ndarray of shape (n, n_times) if times are given
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.predict_survival(data.X[:2], times=[1.0, 2.0], arm=0).shape
+        (2, 2)
         """
         model, queries = self._queries(X)
         number = read_arm(arm, self.arms_, model.treated)
@@ -54,7 +70,27 @@ class ArmMethods(AverageMethods):
     ) -> NDArray[np.float64]:
         """Quantiles of T in one arm; infinite where they are not identifiable.
 
-        Shape (n,), or (n, n_quantiles) for a list; ``arm`` as in :meth:`predict_survival`.
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        quantiles : float or sequence of float
+            Levels in (0, 1).
+        arm : {0, 1} or a name
+            As in :meth:`predict_survival`.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, n_quantiles) for a sequence of levels
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.predict(data.X[:2], [0.25, 0.5], arm=1).shape
+        (2, 2)
         """
         levels, is_scalar = read_levels(quantiles)
         model, queries = self._queries(X)

@@ -96,7 +96,26 @@ class AverageMethods:
         times: ArrayLike | None = None,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Effect at each training row, from the trees that did not draw it; not for quantiles."""
+        """Effect at each training row, from the trees that did not draw it; not for quantiles.
+
+        Parameters
+        ----------
+        target, horizon, times, beyond : optional
+            As in :meth:`effect`.
+
+        Returns
+        -------
+        ndarray of shape (n_train,) for one number, (n_train, n_outputs) for a list
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.effect_oob("survival", times=[0.5, 1.0]).shape
+        (200, 2)
+        """
         model = self._model()
         wanted = _linear(read_target(model, target, horizon, times))
         known = follow(model, wanted, beyond)
@@ -113,7 +132,27 @@ class AverageMethods:
         times: ArrayLike | None = None,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Doubly robust scores of the training rows, whose mean is the average effect."""
+        """Doubly robust scores of the training rows, whose mean is the average effect.
+
+        Parameters
+        ----------
+        target, horizon, times, beyond : optional
+            As in :meth:`effect`; not for quantiles.
+
+        Returns
+        -------
+        ndarray of shape (n_train,) for one number, (n_train, n_outputs) for a list
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> scores = forest.scores("survival", times=1.0)
+        >>> bool(abs(scores.mean() - forest.ate("survival", times=1.0).estimate) < 1e-9)
+        True
+        """
         model = self._model()
         wanted = _linear(read_target(model, target, horizon, times))
         known = follow(model, wanted, beyond)
@@ -136,16 +175,32 @@ class AverageMethods:
 
         Parameters
         ----------
-        target, horizon, times, quantiles, beyond
+        target, horizon, times, quantiles, beyond : optional
             As in :meth:`effect`. The effect on a quantile is the difference of the quantiles of
             the average curves of the arms.
         population : {"all", "treated", "control", "overlap"}
             Whose average: of all rows, of those who were treated or not, or of all with weights
-            e (1 - e), which give
-            little weight to those with hardly a counterpart. Quantiles: ``"all"`` only.
+            e (1 - e), which give little weight to those with hardly a counterpart. Quantiles:
+            ``"all"`` only.
         subset : array-like of bool of shape (n,), or of row numbers, optional
             Training rows to average over.
         confidence : float, default=0.95
+            Probability with which the interval holds.
+
+        Returns
+        -------
+        AverageEffect
+            ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> average = forest.ate("survival", times=1.0)
+        >>> average.lower < average.estimate < average.upper
+        True
         """
         model = self._model()
         read_choice("population", population, POPULATIONS)
@@ -178,10 +233,25 @@ class AverageMethods:
         A : array-like or frame of shape (n, p), optional
             Numbers, one row for each training row, without missing values. None: the average
             effect alone.
-        target, horizon, times, beyond
+        target, horizon, times, beyond : optional
             As in :meth:`effect`, with one time.
         subset : array-like, optional
             Training rows to use, as in :meth:`ate`.
+
+        Returns
+        -------
+        LinearProjection
+            ``names``, ``coefficient``, ``standard_error`` and ``p_value``; the intercept is first.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> projection = forest.best_linear_projection(data.X[:, :2], "survival", times=1.0)
+        >>> projection.names
+        ['intercept', 'A0', 'A1']
         """
         model = self._model()
         known = follow(model, self._single(target, horizon, times), beyond)
@@ -201,7 +271,22 @@ class AverageMethods:
         )
 
     def overlap(self) -> Overlap:
-        """Propensities of the training rows, and how far the comparison rests on few of them."""
+        """Propensities of the training rows, and how far the comparison rests on few of them.
+
+        Returns
+        -------
+        Overlap
+            ``propensity``, ``treated``, ``n_outside`` and ``censoring_floored``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.overlap().propensity[:2]
+        array([0.5, 0.5])
+        """
         model = self._model()
         ranks = model.effect.ranks
         propensity = model.nuisances.probability[ranks, model.treated]

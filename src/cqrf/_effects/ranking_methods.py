@@ -50,11 +50,27 @@ class RankingMethods(AverageMethods):
             One number for each training row; the highest are treated first. They must not have
             been learnt from the outcomes of these rows. None: each half of the rows is ranked by
             an effect forest of the other half, and the results of both are averaged.
-        target, horizon, times, beyond
+        target, horizon, times, beyond : optional
             As in :meth:`effect`, with one time.
         metric : {"autoc", "qini"}
             AUTOC weights the first rows most; QINI weights by the share treated.
         confidence : float, default=0.95
+            Probability with which the interval holds.
+
+        Returns
+        -------
+        RankAverage
+            ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> found = forest.rate(data.X[:, 0], "survival", times=1.0)
+        >>> found.lower < found.estimate < found.upper
+        True
         """
         read_choice("metric", metric, METRICS)
         width = confidence_width(confidence)
@@ -79,7 +95,26 @@ class RankingMethods(AverageMethods):
     ) -> TargetingCurve:
         """Targeting operator characteristic: average effect of the first rows less that of all.
 
-        ``shares`` of the rows, default .1 to 1; other arguments as in :meth:`rate`.
+        Parameters
+        ----------
+        priorities, target, horizon, times, beyond : optional
+            As in :meth:`rate`.
+        shares : array-like, optional
+            Shares of the rows, above 0 and at most 1. Default: .1 to 1.
+
+        Returns
+        -------
+        TargetingCurve
+            ``share``, ``estimate`` and ``standard_error``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.toc(data.X[:, 0], "survival", times=1.0, shares=[0.5, 1.0]).estimate.shape
+        (2,)
         """
         read = np.arange(1, 11) / 10 if shares is None else read_floats("shares", shares)
         if read.ndim != 1 or not ((read > 0) & (read <= 1)).all():

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.curve_views import curves_frame, curves_html, describe_curves, describe_range
+from cqrf._survival.step_curve import BEYOND, StepCurve
 from cqrf._survival.step_kernels import (
     cumulate_hazard,
     evaluate,
@@ -25,63 +26,11 @@ from cqrf._survival.step_kernels import (
     restrict_means,
 )
 
-BEYOND = ("nan", "extend")
 BEYOND_MEAN = (*BEYOND, "restrict")
 
 
 class BeyondFollowUpWarning(UserWarning):
     """Some times lie beyond the follow-up of the training rows, where nothing is known."""
-
-
-@dataclass(frozen=True, eq=False)
-class StepCurve:
-    """A right-continuous step function: ``initial`` before the first of ``times``.
-
-    It is known from ``start`` to ``end``.
-
-    Examples
-    --------
-    >>> from cqrf import StepCurve
-    >>> curve = StepCurve(times=[1.0, 3.0], values=[0.6, 0.2], end=4.0)
-    >>> curve([0.5, 1.0, 2.9, 3.0, 5.0]).tolist()
-    [1.0, 0.6, 0.6, 0.2, nan]
-    >>> curve([5.0], beyond="extend").tolist()
-    [0.2]
-    """
-
-    times: NDArray[np.float64]
-    values: NDArray[np.float64]
-    initial: float = 1.0
-    start: float = -np.inf
-    end: float = np.inf
-
-    def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
-        """Values at the given times; NaN outside of ``start`` to ``end``, or the flat line."""
-        at = np.asarray(times, dtype=np.float64)
-        steps = np.concatenate([[self.initial], self.values])
-        values = steps[np.searchsorted(self.times, at, side="right")]
-        if read_choice("beyond", beyond, BEYOND) == "extend":
-            return values
-        return np.where((at < self.start) | (at > self.end), np.nan, values)
-
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Times of the steps, by the name that scikit-survival uses."""
-        return np.asarray(self.times, dtype=np.float64)
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Values from each step on, by the name that scikit-survival uses."""
-        return np.asarray(self.values, dtype=np.float64)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """First and last time at which the curve is known."""
-        return self.start, self.end
-
-    def __repr__(self) -> str:
-        n = len(self.times)
-        return f"StepCurve({n} step{'' if n == 1 else 's'}, {describe_curves([self])})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,10 +102,19 @@ class StepCurves:
         return (self[query] for query in range(len(self)))
 
     def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
-        """Values of every curve at the given times; shape (n_queries,) for a single time.
+        """Values of every curve at the given times.
 
-        ``beyond``: ``"nan"`` outside of the times at which a curve is known, or ``"extend"`` for
-        the flat line, which is not an estimate.
+        Parameters
+        ----------
+        times : float or array-like
+            Times, the same for all curves.
+        beyond : {"nan", "extend"}
+            Values outside of the times at which a curve is known: NaN, or the flat line, which is
+            not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_times), or (n_queries,) for a single time
         """
         at = np.asarray(times, dtype=np.float64)
         if at.ndim > 1 or np.isnan(at).any():
@@ -173,7 +131,25 @@ class StepCurves:
         return values
 
     def each(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Value of every curve at a time of its own, on the flat line beyond its end."""
+        """Value of every curve at a time of its own, on the flat line beyond its end.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_queries,)
+            A time for each curve.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).each([1.0, 2.0]).round(1)
+        array([1. , 0.1])
+        """
         at = np.asarray(times, dtype=np.float64)
         if at.shape != (len(self),) or np.isnan(at).any():
             raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
@@ -182,9 +158,25 @@ class StepCurves:
         return values
 
     def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
-        """First time at which each curve is at most a value of its own; inf if it never is.
+        """First time at which each curve is at most a value of its own.
 
-        Values of shape (n_queries, k) give times of that shape.
+        Parameters
+        ----------
+        values : array-like of shape (n_queries,) or (n_queries, k)
+            One value, or several, for each curve.
+
+        Returns
+        -------
+        ndarray of the shape of ``values``
+            Infinite where a curve does not fall so far.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).first_at_most([0.5, 0.5]).round(1)
+        array([3.6, 1.3])
         """
         given = np.asarray(values, dtype=np.float64)
         rows = given if given.ndim == 2 else given.reshape(-1, 1)
@@ -198,9 +190,27 @@ class StepCurves:
     ) -> NDArray[np.float64]:
         """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
 
-        The horizon is one time for all curves, or one for each.
-        ``beyond`` says what becomes of a curve that ends before the horizon: ``"nan"``;
-        ``"restrict"`` takes its own end for the horizon; ``"extend"`` draws the flat line.
+        Parameters
+        ----------
+        horizon : float or array-like of shape (n_queries,)
+            One time for all curves, or one for each.
+        censoring : {"right", "left"}
+            Side on which times are censored.
+        beyond : {"nan", "restrict", "extend"}
+            What becomes of a curve that ends before the horizon: NaN; its own end is taken for the
+            horizon; or the flat line is drawn, which is not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).restricted_mean(3.0).round(1)
+        array([2.8, 1.4])
         """
         read_choice("beyond", beyond, BEYOND_MEAN)
         from_left, means = censoring == "left", np.empty(len(self))
@@ -218,9 +228,26 @@ class StepCurves:
         return means
 
     def given(self, times: ArrayLike) -> StepCurves:
-        """Survival curves of the remaining time T - t0 given T > t0; t0 a number or one each.
+        """Survival curves of the remaining time T - t0, given T > t0.
 
-        A curve that is not known at t0, or is 0 there, is known nowhere.
+        Parameters
+        ----------
+        times : float or array-like of shape (n_queries,)
+            t0: one time for all curves, or one for each.
+
+        Returns
+        -------
+        StepCurves
+            A curve that is not known at t0, or is 0 there, is known nowhere.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).given(1.0)([0.5, 1.0]).round(1)
+        array([[1. , 0.9],
+               [0.4, 0.1]])
         """
         at = np.broadcast_to(np.asarray(times, dtype=np.float64), len(self))
         lengths = np.diff(self.offsets)
@@ -242,7 +269,22 @@ class StepCurves:
         )
 
     def cumulative_hazard(self) -> StepCurves:
-        """Nelson-Aalen cumulative hazard of each survival curve, finite where S falls to 0."""
+        """Nelson-Aalen cumulative hazard of each survival curve.
+
+        Returns
+        -------
+        StepCurves
+            Finite also where a survival curve falls to 0.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).cumulative_hazard()([1.0, 2.0]).round(1)
+        array([[0. , 0.1],
+               [0.2, 2.2]])
+        """
         hazard = np.empty(len(self.values))
         cumulate_hazard(self.offsets, self.values, self.initial, hazard)
         nothing = np.zeros(len(self))
@@ -251,16 +293,54 @@ class StepCurves:
         )
 
     def to_frame(self, times: ArrayLike | None = None) -> Any:
-        """The curves as a pandas frame: one row per step, or per curve and one column per time.
+        """The curves as a pandas frame.
 
-        Without ``times`` the columns are ``row``, ``time`` and ``value``: the value from this time
-        on, until the next step of the row or the end of its curve.
+        Parameters
+        ----------
+        times : array-like, optional
+            Times. Default: the steps of the curves.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each curve and one column for each time. Without ``times``: one row for each
+            step, with the columns ``row``, ``time`` and ``value``: the value from this time on,
+            until the next step of the row or the end of its curve.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).to_frame([1.0, 2.0]).round(1)
+           1.0  2.0
+        0  1.0  0.9
+        1  0.8  0.1
         """
         return curves_frame(self, times)
 
     @staticmethod
     def join(parts: list[StepCurves]) -> StepCurves:
-        """Join the curves of consecutive blocks of queries."""
+        """Join the curves of consecutive blocks of queries.
+
+        Parameters
+        ----------
+        parts : list of StepCurves
+            The blocks, in order.
+
+        Returns
+        -------
+        StepCurves
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> curves = forest.predict_survival(X[:2])
+        >>> len(curves.join([curves, curves]))
+        4
+        """
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         fields = ("times", "values", "initial", "start", "end")

@@ -113,7 +113,13 @@ class DaskCensoredQuantileForest(LazyMethods, RegressorMixin, BaseEstimator):
         return self
 
     def to_local(self) -> CensoredQuantileForest:
-        """The fitted :class:`~cqrf.CensoredQuantileForest`, which does not need Dask."""
+        """The fitted forest without Dask.
+
+        Returns
+        -------
+        CensoredQuantileForest
+            With the same trees; it does not keep the features of the training rows.
+        """
         check_is_fitted(self)
         local = self._local()
         copy_feature_names(self, local)
@@ -130,6 +136,20 @@ class DaskCensoredQuantileForest(LazyMethods, RegressorMixin, BaseEstimator):
 
         As :meth:`cqrf.CensoredQuantileForest.score`: three quantiles of each row, and y, are
         sent to the client.
+
+        Parameters
+        ----------
+        X : Dask DataFrame or Array of shape (n, n_features)
+            Test rows.
+        y : Dask DataFrame, Series or Array
+            Their times and events, as for :meth:`fit`.
+        sample_weight : Dask Series or Array of shape (n,), optional
+            Weights of the test rows; only ratios matter.
+
+        Returns
+        -------
+        float
+            1 is perfect, 0 is no better than one marginal curve for all rows.
         """
         check_is_fitted(self)
         predicted = self.predict(X, self.model_.score_levels, unidentified="clip")
