@@ -46,6 +46,19 @@ autosummary_generate = True
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
+
+
+def list_by_task() -> dict[str, list[str]]:
+    """Methods of a class in the order in which the tables of api/*.md link to them."""
+    found: dict[str, list[str]] = {}
+    for page in sorted((DOCS / "api").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for name, member in re.findall(r"\{(?:meth|attr)\}`[^`]*<([\w.]+)\.(\w+)>`", text):
+            found.setdefault(name, []).append(member)
+    return found
+
+
+autosummary_context = {"members_by_task": list_by_task()}
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
 

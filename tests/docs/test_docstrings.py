@@ -81,6 +81,38 @@ def test_every_public_name_is_in_the_reference():
     assert documented - set(list_public()) == set()
 
 
+def list_linked(page):
+    """Public names and their members that a page of the reference links to."""
+    text = (API / page).read_text(encoding="utf-8")
+    found = re.findall(r"\{(?:obj|meth|attr)\}`(?:~([\w.]+)|[^`]*<([\w.]+)>)`", text)
+    return [short or long for short, long in found]
+
+
+def test_the_first_page_links_to_every_public_name():
+    named = set(list_public()) - {"cqrf.tuning.tune"}  # documented as cqrf.tune
+    assert sorted(list_linked("index.md")) == sorted(named)
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        ("forest.md", "cqrf.CensoredQuantileForest"),
+        ("effects.md", "cqrf.effects.CensoredTreatmentForest"),
+    ],
+)
+def test_a_table_of_tasks_links_to_every_method(page, name):
+    """The page of the class has the methods of this table, in its order, and no other."""
+    found = find_object(name)
+    properties = {
+        f"{name}.{member}"
+        for member in dir(found)
+        if not member.startswith("_")
+        and isinstance(value := inspect.getattr_static(found, member), property)
+        and value.fget.__module__.startswith("cqrf")
+    }
+    assert sorted(list_linked(page)) == sorted({*list_members(name), *properties})
+
+
 def list_members(name):
     """The public methods of a class that are our own."""
     found = find_object(name)
