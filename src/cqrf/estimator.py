@@ -209,8 +209,8 @@ class CensoredQuantileForest(
         Examples
         --------
         >>> from cqrf import CensoredQuantileForest, censored
-        >>> X, time, event = [[0.0], [1.0]] * 50, [1.0, 2.0] * 50, [True, True] * 50
-        >>> forest = CensoredQuantileForest(n_estimators=20).fit(X, censored(time, event))
+        >>> X, y = [[0.0], [1.0]] * 50, censored([1.0, 2.0] * 50, [True] * 100)
+        >>> forest = CensoredQuantileForest(n_estimators=20).fit(X, y)
         >>> forest.predict([[0.0], [1.0]])
         array([1., 2.])
         """
