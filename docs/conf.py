@@ -117,6 +117,9 @@ html_theme_options = {
 # Pages of measurements live beside what measures them. They are copied, so that the manual has
 # them, too, and links to them are rewritten.
 MEASUREMENTS = DOCS / "measurements"
+ZIP = re.compile(
+    r"\n *\.\. container:: sphx-glr-download sphx-glr-download-zip\n\n *:download:.*\n"
+)
 LINK = re.compile(r"\((?:\.\./)+(benchmarks/results|results)/(\w+)\.md(#[\w-]+)?\)")
 
 
@@ -147,6 +150,8 @@ def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
         return f"({up}measurements/{name}.md{link[3] or ''})"
 
     source[0] = re.sub(r"examples/(plot_\w+)\.py\)", r"gallery/\1.rst)", source[0])
+    if docname.startswith("gallery/"):
+        source[0] = ZIP.sub("\n", source[0])  # it would hold the example and nothing else
     if docname.startswith("measurements/"):
         text = re.sub(r"\]\((?:\.\./)+docs/", "](../", source[0])
         source[0] = f"---\norphan: true\n---\n\n{text}"
