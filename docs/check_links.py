@@ -7,11 +7,14 @@ Run: python docs/check_links.py docs/_build/html
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+# A link to the text of the gallery's folder, which is a page of the manual, not a file to keep.
+NO_DOWNLOAD = re.compile(r"_downloads/[^/]+/README\.\w+$")
 REFERENCES = {"a": "href", "img": "src", "link": "href", "script": "src", "object": "data"}
 
 
@@ -49,6 +52,8 @@ def is_found(pages: dict[Path, Page], path: Path, tag: str, reference: str) -> b
     parts = urlsplit(reference)
     if parts.scheme or parts.netloc:
         return tag == "a" or parts.scheme == "data"
+    if NO_DOWNLOAD.search(unquote(parts.path)):
+        return False
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if parts.fragment and target in pages:
         return unquote(parts.fragment) in pages[target].anchors | {"top"}

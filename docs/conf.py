@@ -46,6 +46,19 @@ autosummary_generate = True
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
+
+
+def list_by_task() -> dict[str, list[str]]:
+    """Methods of a class in the order in which the tables of api/*.md link to them."""
+    found: dict[str, list[str]] = {}
+    for page in sorted((DOCS / "api").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for name, member in re.findall(r"\{(?:meth|attr)\}`[^`]*<([\w.]+)\.(\w+)>`", text):
+            found.setdefault(name, []).append(member)
+    return found
+
+
+autosummary_context = {"members_by_task": list_by_task()}
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
 
@@ -104,6 +117,9 @@ html_theme_options = {
 # Pages of measurements live beside what measures them. They are copied, so that the manual has
 # them, too, and links to them are rewritten.
 MEASUREMENTS = DOCS / "measurements"
+ZIP = re.compile(
+    r"\n *\.\. container:: sphx-glr-download sphx-glr-download-zip\n\n *:download:.*\n"
+)
 LINK = re.compile(r"\((?:\.\./)+(benchmarks/results|results)/(\w+)\.md(#[\w-]+)?\)")
 
 
@@ -134,6 +150,8 @@ def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
         return f"({up}measurements/{name}.md{link[3] or ''})"
 
     source[0] = re.sub(r"examples/(plot_\w+)\.py\)", r"gallery/\1.rst)", source[0])
+    if docname.startswith("gallery/"):
+        source[0] = ZIP.sub("\n", source[0])  # it would hold the example and nothing else
     if docname.startswith("measurements/"):
         text = re.sub(r"\]\((?:\.\./)+docs/", "](../", source[0])
         source[0] = f"---\norphan: true\n---\n\n{text}"

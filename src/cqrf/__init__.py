@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from cqrf._model.file_checks import ModelFileError
     from cqrf._survival.incidence import IncidenceCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
-    from cqrf._survival.step_curves import BeyondFollowUpWarning, StepCurve, StepCurves
+    from cqrf._survival.step_curve import StepCurve
+    from cqrf._survival.step_curves import BeyondFollowUpWarning, StepCurves
     from cqrf.estimator import CensoredQuantileForest
     from cqrf.tuning import tune
 
@@ -28,7 +29,7 @@ _MODULE_OF = {
     "ModelFileError": "_model.file_checks",
     "NegativeTimeWarning": "_input.target",
     "TimedeltaWarning": "_input.times",
-    "StepCurve": "_survival.step_curves",
+    "StepCurve": "_survival.step_curve",
     "StepCurves": "_survival.step_curves",
     "TextColumnWarning": "_input.columns",
     "UnidentifiedQuantileWarning": "_survival.quantiles",

@@ -13,7 +13,8 @@ from cqrf._model.incidence import FromIncidence, Incidence, IncidenceErrors
 from cqrf._model.output import index_of
 from cqrf._model.predict import KnownTimes, read_weights
 from cqrf._model.queries import Queries, has_tree
-from cqrf._prediction import PredictionMethods, Values, time_names, warn_if_unknown
+from cqrf._output_methods import Values, time_names
+from cqrf._prediction import PredictionMethods, warn_if_unknown
 from cqrf._runtime.arguments import read_times
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.little_bags import confidence_width, log_log_interval
@@ -43,6 +44,7 @@ class IncidenceMethods(PredictionMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         times : array-like, optional
             Times; measured from ``given`` on, if that is set.
         cause : optional
@@ -58,6 +60,15 @@ class IncidenceMethods(PredictionMethods):
         ndarray of shape (n, n_causes, n_times), or (n, n_times) for one cause
             Without ``times``: IncidenceCurves, or the StepCurves of one cause. The incidences of
             all causes and ``predict_survival`` add up to 1.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_incidence(X[:2], times=[2.0, 4.0], cause=1).round(1)
+        array([[0.1, 0.3],
+               [0.2, 0.3]])
         """
         queries = self._queries(X, given)
         if times is None:
@@ -75,7 +86,24 @@ class IncidenceMethods(PredictionMethods):
     ) -> IncidenceCurves | StepCurves | NDArray[np.float64]:
         """As ``predict_incidence``, for the training rows, each from trees that did not draw it.
 
-        A row that every tree has drawn has empty curves; at times it is NaN.
+        Parameters
+        ----------
+        times, cause, beyond : optional
+            As in :meth:`predict_incidence`.
+
+        Returns
+        -------
+        ndarray of shape (n_train, n_causes, n_times), or (n_train, n_times) for one cause
+            Without ``times``: IncidenceCurves, or the StepCurves of one cause. A row that every
+            tree has drawn has empty curves; at times it is NaN.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=50, random_state=0).fit(X, y)
+        >>> forest.predict_incidence_oob(times=[0.5, 1.0]).shape
+        (200, 2, 2)
         """
         queries = self._training_queries()
         if times is None:
@@ -93,8 +121,11 @@ class IncidenceMethods(PredictionMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         times : array-like
+            Times.
         cause : one of ``causes_``
+            The cause.
         beyond : {"nan", "extend"}
             As in :meth:`predict_incidence`.
 
@@ -102,6 +133,14 @@ class IncidenceMethods(PredictionMethods):
         -------
         ndarray of shape (n, n_times)
             Needs a forest with ``bag_size`` of 2 or more.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=60, bag_size=2, random_state=0).fit(X, y)
+        >>> forest.incidence_standard_error(X[:2], times=[2.0, 4.0], cause=1).shape
+        (2, 2)
         """
         return self._incidence_with_errors(X, times, cause, beyond)[1]
 
@@ -122,8 +161,11 @@ class IncidenceMethods(PredictionMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         times : array-like
+            Times.
         cause : one of ``causes_``
+            The cause.
         confidence : float, default=0.95
             Probability with which the interval holds at each time by itself.
         beyond : {"nan", "extend"}
@@ -133,6 +175,14 @@ class IncidenceMethods(PredictionMethods):
         -------
         ndarray of shape (n, n_times, 2)
             Lower and upper end.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=60, bag_size=2, random_state=0).fit(X, y)
+        >>> forest.incidence_confidence_interval(X[:2], times=[2.0, 4.0], cause=1).shape
+        (2, 2, 2)
         """
         width = confidence_width(confidence)
         incidence, errors = self._incidence_with_errors(X, times, cause, beyond)

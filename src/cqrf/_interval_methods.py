@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._incidence_methods import IncidenceMethods
 from cqrf._model.intervals import LowerCurves, QuantileBounds
 from cqrf._model.output import index_of
 from cqrf._model.predict import SurvivalCurves, read_weights
+from cqrf._prediction import PredictionMethods
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.quantiles import UNIDENTIFIED, read_levels
-from cqrf._survival.step_curves import BEYOND, StepCurves, warn_outlived
+from cqrf._survival.step_curve import BEYOND
+from cqrf._survival.step_curves import StepCurves, warn_outlived
 
 
-class IntervalMethods(IncidenceMethods):
+class IntervalMethods(PredictionMethods):
     """Predictions of a fitted estimator, those with both ends of an interval among them."""
 
     def predict_quantile_bounds(
@@ -38,14 +39,26 @@ class IntervalMethods(IncidenceMethods):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         quantiles : float or sequence of float
             Levels in (0, 1).
-        given, unidentified
-            As for ``predict``.
+        given, unidentified : optional
+            As in :meth:`predict`.
 
         Returns
         -------
         ndarray of shape (n, 2), or (n, n_quantiles, 2) for a sequence of levels
+            Left and right end.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets, interval
+        >>> X, _, time, _ = datasets.make_aft(200, random_state=0)
+        >>> y = interval(time // 1, time // 1 + 1)  # known to the unit
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_quantile_bounds(X[:2]).round(1)
+        array([[3. , 3.6],
+               [1. , 1.3]])
         """
         levels, is_scalar = read_levels(quantiles)
         chosen = self.unidentified if unidentified is None else unidentified
@@ -74,9 +87,26 @@ class IntervalMethods(IncidenceMethods):
         in which it falls. ``predict_survival`` gives the largest: it falls at the right ends. Both
         are equal for a forest of exact and right-censored times. This is not a confidence band.
 
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        times, given, beyond : optional
+            As in :meth:`predict_survival`.
+
         Returns
         -------
         two StepCurves, or an ndarray of shape (n, n_times, 2) if times are given
+            The smallest and the largest.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets, interval
+        >>> X, _, time, _ = datasets.make_aft(200, random_state=0)
+        >>> y = interval(time // 1, time // 1 + 1)  # known to the unit
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival_bounds(X[:1], times=[2.5]).round(1)
+        array([[[0.7, 0.9]]])
         """
         read_choice("beyond", beyond, BEYOND)
         queries = self._queries(X, given)

@@ -15,35 +15,21 @@ from cqrf._input.features import read_features
 from cqrf._model import predict as readers
 from cqrf._model.fitted import Model
 from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
-from cqrf._model.output import OUTPUTS, as_frame, index_of
-from cqrf._model.queries import Queries, encode_queries, has_tree, training_queries
+from cqrf._model.queries import Queries, encode_queries, training_queries
 from cqrf._model.settings import PREDICTIONS, read_solver
-from cqrf._runtime.arguments import exactly, read_choice
-from cqrf._survival.little_bags import confidence_width, survival_interval
+from cqrf._output_methods import OutputMethods, Values, level_names, time_names, with_index
+from cqrf._runtime.arguments import read_choice
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
-from cqrf._survival.step_curves import StepCurve, StepCurves, warn_beyond, warn_outlived
-
-Values = Any  # an array; a frame or a series after set_output
+from cqrf._survival.step_curves import StepCurves, warn_beyond, warn_outlived
 
 
-class PredictionMethods:
+class PredictionMethods(OutputMethods):
     """Predictions of a fitted estimator."""
 
     model_: Model
     n_jobs: int | None
     prediction: str
     unidentified: str
-
-    def set_output(self, *, transform: str | None = None) -> Any:
-        """Choose what predictions are returned as.
-
-        ``"pandas"`` or ``"polars"``: frames and series, with the index of X and columns named
-        after levels or times. ``"default"``: arrays. None changes nothing.
-        """
-        if transform is not None:
-            read_choice("transform", transform, OUTPUTS)
-            self._sklearn_output_config = {"transform": transform}
-        return self
 
     def predict(
         self,
@@ -59,6 +45,7 @@ class PredictionMethods:
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         quantiles : float or sequence of float, optional
             Levels in (0, 1). Default: what ``prediction`` says, the median unless set otherwise.
         cause : optional
@@ -74,6 +61,15 @@ class PredictionMethods:
         -------
         ndarray of shape (n,), or (n, n_quantiles) for a sequence of levels
             With the root rule, quantiles of one row never cross.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict(X[:2], quantiles=[0.1, 0.5]).round(1)
+        array([[1.8, 3.6],
+               [0.9, 1.3]])
         """
         queries = self._queries(X, given)
         prediction = read_choice("prediction", self.prediction, PREDICTIONS)
@@ -85,7 +81,7 @@ class PredictionMethods:
             return self._output(-means if is_risk else means, X, prediction)
         levels = 0.5 if quantiles is None else quantiles
         values = self._quantiles(queries, levels, unidentified, cause)
-        return self._output(values, X, _level_names(levels))
+        return self._output(values, X, level_names(levels))
 
     def predict_interval(
         self,
@@ -95,23 +91,34 @@ class PredictionMethods:
         given: ArrayLike | None = None,
         unidentified: str | None = None,
     ) -> Values:
-        """Quantiles that leave out half of 1 - coverage on each side; shape (n, 2)."""
+        """Prediction interval of T: quantiles that leave out half of 1 - coverage on each side.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        coverage : float, default=0.95
+            Probability between both ends, as the forest estimates it.
+        given, unidentified : optional
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper end.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_interval(X[:2], coverage=0.5).round(1)
+        array([[2.8, 5.1],
+               [1.2, 1.5]])
+        """
         levels = interval_levels(coverage)
         ends = self._quantiles(self._queries(X, given), levels, unidentified)
         return self._output(ends, X, ["lower", "upper"])
-
-    def predict_oob(
-        self,
-        quantiles: float | Sequence[float] = 0.5,
-        *,
-        cause: Cause | None = None,
-        unidentified: str | None = None,
-    ) -> NDArray[np.float64]:
-        """Quantiles for the training rows, each from the trees that did not draw it.
-
-        Rows that every tree has drawn are NaN.
-        """
-        return self._quantiles(self._training_queries(), quantiles, unidentified, cause)
 
     def predict_survival(
         self,
@@ -126,6 +133,7 @@ class PredictionMethods:
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         times : array-like, optional
             Times; measured from ``given`` on, if that is set.
         given : float or array-like of shape (n,), optional
@@ -135,103 +143,62 @@ class PredictionMethods:
             (from the first such time on, under left censoring), or everywhere if it has reached
             0. Values beyond are NaN, with one warning; ``"extend"`` draws the flat line, which is
             not an estimate.
+
+        Returns
+        -------
+        StepCurves, or an ndarray of shape (n, n_times) if times are given
+            ``curves[i]`` is the curve of row i.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2], times=[1.0, 2.0]).round(1)
+        array([[1. , 0.9],
+               [0.8, 0.1]])
+        >>> len(forest.predict_survival(X[:2]))
+        2
         """
         queries = self._queries(X, given)
         if times is not None:
             survival = self._survival_at(queries, times, beyond)
             return self._output(survival, X, time_names("survival", times))
         curves = self._read(queries, readers.SurvivalCurves())
-        return _with_index(curves, X)
-
-    def predict_survival_oob(
-        self, times: ArrayLike | None = None, *, beyond: str = "nan"
-    ) -> StepCurves | NDArray[np.float64]:
-        """Survival P(T > t | x) of the training rows, each from the trees that did not draw it.
-
-        A row that every tree has drawn has an empty curve; at times it is NaN.
-        """
-        queries = self._training_queries()
-        if times is None:
-            return self._read(queries, readers.SurvivalCurves())
-        survival = self._survival_at(queries, times, beyond)
-        survival[~has_tree(self.model_, queries)] = np.nan
-        return survival
+        return with_index(curves, X)
 
     def predict_censoring(
         self, X: Any, times: ArrayLike | None = None, *, beyond: str = "nan"
     ) -> StepCurves | Values:
-        """Survival P(C > t | x) of the censoring time, in the form of ``predict_survival``."""
+        """Survival P(C > t | x) of the censoring time, in the form of :meth:`predict_survival`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        times, beyond : optional
+            As in :meth:`predict_survival`.
+
+        Returns
+        -------
+        StepCurves, or an ndarray of shape (n, n_times) if times are given
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_censoring(X[:2], times=[1.0, 2.0]).round(1)
+        array([[0.9, 0.8],
+               [0.9, 0.8]])
+        """
         queries = self._queries(X)
         if times is None:
-            return _with_index(self._read(queries, readers.CensoringCurves()), X)
+            return with_index(self._read(queries, readers.CensoringCurves()), X)
         wanted = [readers.CensoringAt(times, beyond), readers.KnownTimes(of_censoring=True)]
         survival, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
         warn_if_unknown(survival, known, stacklevel=4)
         return self._output(survival, X, time_names("censoring", times))
-
-    def predict_survival_function(self, X: Any, return_array: bool = False) -> NDArray[Any]:
-        """Survival curves in the form of scikit-survival, for its metrics and tools.
-
-        An array of step functions with ``x``, ``y`` and ``domain``, or, with ``return_array``,
-        of their values at ``unique_times_``. As in that package a curve is drawn on as a flat
-        line to the last training time; :meth:`predict_survival` shows where it is known.
-        """
-        return self._functions(self._read(self._queries(X), readers.SurvivalCurves()), return_array)
-
-    def predict_cumulative_hazard_function(
-        self, X: Any, return_array: bool = False
-    ) -> NDArray[Any]:
-        """Nelson-Aalen cumulative hazards, in the form of ``predict_survival_function``."""
-        curves = self._read(self._queries(X), readers.SurvivalCurves())
-        return self._functions(curves.cumulative_hazard(), return_array)
-
-    @property
-    def unique_times_(self) -> NDArray[np.float64]:
-        """Distinct training times, ascending."""
-        check_is_fitted(self, "model_")
-        return np.unique(self.model_.training_target.time)
-
-    def survival_standard_error(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Values:
-        """Standard error of ``predict_survival(X, times)`` over repeated training samples.
-
-        Needs ``bag_size`` of 2 or more. Shape (n, n_times).
-        """
-        errors = self._survival_with_errors(self._queries(X), times, beyond)[1]
-        return self._output(errors, X, time_names("error", times))
-
-    def survival_confidence_interval(
-        self, X: Any, times: ArrayLike, confidence: float = 0.95, *, beyond: str = "nan"
-    ) -> NDArray[np.float64]:
-        """Confidence interval of P(T > t | x), pointwise; needs ``bag_size`` of 2 or more.
-
-        On the scale of log(-log S), as is usual for survival curves. It covers the sampling
-        error of the estimate, not its bias, which is small but not zero.
-
-        Returns
-        -------
-        ndarray of shape (n, n_times, 2)
-            Lower and upper end, which hold with probability ``confidence`` at each time by itself.
-        """
-        width = confidence_width(confidence)
-        survival, errors = self._survival_with_errors(self._queries(X), times, beyond)
-        return np.stack(survival_interval(survival, width * errors, self.model_.censoring), axis=-1)
-
-    def quantile_confidence_interval(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, confidence: float = 0.95
-    ) -> NDArray[np.float64]:
-        """Confidence interval of the estimated quantile; needs ``bag_size`` of 2 or more.
-
-        Returns
-        -------
-        ndarray of shape (n, n_quantiles, 2), or (n, 2) for a single level
-            Lower and upper end, which hold with probability ``confidence`` at each level by
-            itself. An end that is not identifiable because of censoring is infinite. For an
-            interval of T itself see ``predict_interval``.
-        """
-        levels, is_scalar = read_levels(quantiles)
-        width, queries = confidence_width(confidence), self._queries(X)
-        ends = self._read(queries, readers.QuantileIntervals(self._solver(), levels, width))
-        return ends[:, 0] if is_scalar else ends
 
     def predict_mean(
         self,
@@ -249,6 +216,7 @@ class PredictionMethods:
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         horizon : float, optional
             Default: ``model_.follow_up``, the last time at which a tenth of the training weight
             is at risk (the first, under left censoring).
@@ -261,6 +229,18 @@ class PredictionMethods:
             What the mean is where a survival curve ends before the horizon: NaN, with one
             warning; restricted to the end of the row's own curve; or computed from the flat line,
             which is not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_mean(X[:2], horizon=3.0).round(1)
+        array([2.8, 1.4])
         """
         queries = self._queries(X, given)
         wanted = [choose_mean(cause, horizon, beyond), readers.KnownTimes()]
@@ -274,8 +254,30 @@ class PredictionMethods:
         """Largest level that is identifiable at each row of X.
 
         Higher levels cannot be estimated because of censoring (the argmin rule gives a number for
-        them all the same). Under left censoring: the smallest level. With a cause: its incidence at
-        the last time at which it is known.
+        them all the same). Under left censoring: the smallest level.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        cause : optional
+            With competing risks, one of ``causes_``: its incidence at the last time at which it is
+            known.
+        given : float or array-like of shape (n,), optional
+            Time that each row has already survived.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Levels from 0 to 1.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> table = datasets.load_pbc()
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(table.X, table.y)
+        >>> forest.max_quantile(table.X[:3]).round(1)
+        array([1. , 0.5, 0.9])
         """
         queries = self._queries(X, given)
         reader: readers.ArrayReader = readers.MaxLevel(self._solver())
@@ -285,12 +287,28 @@ class PredictionMethods:
         return self._output(levels, X, "max_quantile")
 
     def weights(self, X: Any) -> sparse.csr_array:
-        """Weight of every training row at each row of X, shape (n, n_train); rows sum to 1."""
-        return self._read(self._queries(X), readers.WeightRows())
+        """Weight of every training row at each row of X.
 
-    def weights_oob(self) -> sparse.csr_array:
-        """Weights for the training rows, each from the trees that did not draw it."""
-        return self._read(self._training_queries(), readers.WeightRows())
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        sparse array of shape (n, n_train)
+            Each row sums to 1.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> weights = forest.weights(X[:2])
+        >>> weights.shape, weights.sum(axis=1).round(6).tolist()
+        ((2, 100), [1.0, 1.0])
+        """
+        return self._read(self._queries(X), readers.WeightRows())
 
     def _solver(self) -> QuantileSolver:
         return read_solver(self, self.model_.censoring)
@@ -330,55 +348,6 @@ class PredictionMethods:
         survival, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
         warn_if_unknown(survival, known)
         return survival
-
-    def _survival_with_errors(
-        self, queries: Queries, times: ArrayLike, beyond: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        wanted = [
-            readers.SurvivalAt(times, beyond),
-            readers.SurvivalErrors(times),
-            readers.KnownTimes(),
-        ]
-        survival, errors, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
-        warn_if_unknown(survival, known)
-        return survival, np.where(np.isnan(survival), np.nan, errors)
-
-    def _functions(self, curves: StepCurves, return_array: bool) -> NDArray[Any]:
-        times = self.unique_times_
-        values = curves(times, beyond="extend")
-        if return_array:
-            return values
-        first = min(0.0, times[0])
-        functions = np.empty(len(values), dtype=object)
-        for i, row in enumerate(values):
-            functions[i] = StepCurve(times, row, float(curves.initial[i]), first, times[-1])
-        return functions
-
-    @property
-    def _makes_frames(self) -> bool:
-        """Whether set_output asks for frames."""
-        config = getattr(self, "_sklearn_output_config", {})
-        return config.get("transform", "default") != "default"
-
-    def _output(self, values: NDArray[np.float64], X: Any, names: str | list[str]) -> Values:
-        """The values as an array, or as the frame that set_output asks for."""
-        config = getattr(self, "_sklearn_output_config", {})
-        return as_frame(values, X, names, config.get("transform", "default"))
-
-
-def _level_names(levels: float | Sequence[float]) -> str | list[str]:
-    read, is_scalar = read_levels(levels)
-    names = [f"q{exactly(level)}" for level in read]
-    return names[0] if is_scalar else names
-
-
-def time_names(name: str, times: ArrayLike) -> list[str]:
-    return [f"{name}{exactly(time)}" for time in np.atleast_1d(np.asarray(times, np.float64))]
-
-
-def _with_index(curves: StepCurves, X: Any) -> StepCurves:
-    object.__setattr__(curves, "index", index_of(X))
-    return curves
 
 
 def warn_if_unknown(

@@ -1,13 +1,12 @@
-"""Calibration: whether a share p of the events falls below the predicted p-quantile.
+"""Calibration: whether a share p of subjects has the event before its predicted p-quantile.
 
 The probability integral transform U = F(T|x) is uniform on [0, 1] if the predicted distribution
 F(.|x) is right. Conventions:
 
 - *Ties.* Where F jumps at T, U is drawn uniformly between F(T-|x) and F(T|x).
 - *Censoring.* A censored T gives a censored U. The distribution of U is therefore estimated by
-  Kaplan-Meier; its value at p is the share of events below the predicted p-quantile.
-- *End of a curve.* An event after the last step of a curve that does not fall to 0 is censored at
-  this step, as the forest does not identify the distribution beyond it.
+  Kaplan-Meier; its value at p is the share with T below the predicted p-quantile.
+- *End of a curve.* An event after the last step of a curve that ends above 0 is censored there.
 - *Delayed entry.* A row is at risk from U = F(entry|x) on.
 - *Left censoring.* 1 - U is right-censored and takes the place of U.
 
@@ -54,14 +53,15 @@ FEWEST_EXPECTED = 5.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """Predicted levels, and the observed share of events below each.
+    """Predicted levels, and the observed share of subjects with the event before each quantile.
 
     Attributes
     ----------
     levels : ndarray
         Predicted levels, .01 to .99.
     observed : ndarray
-        Share of events below each level; NaN where it is not identifiable because of censoring.
+        Share of subjects with the event before their quantile at each level: a tenth before the .1
+        quantile, if the forest is calibrated. NaN where not identifiable because of censoring.
     lower, upper : ndarray
         Pointwise confidence band of ``observed``.
     known_from, known_to : float

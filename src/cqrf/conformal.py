@@ -50,6 +50,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf._conformal.file import SavedConformal, read_conformal_file, write_conformal_file
 from cqrf._conformal.scores import CalibrationRows, censoring_survival_before, score_rows
+from cqrf._conformal.settings import read_coverage, read_cutoff, read_forest
 from cqrf._conformal.table import ConformalTable, read_table
 from cqrf._input.target import censored
 from cqrf._model.file import (
@@ -60,15 +61,12 @@ from cqrf._model.file import (
     restore_estimator,
 )
 from cqrf._model.settings import plain_setting, plain_settings
-from cqrf._runtime.arguments import read_choice, read_floats, read_fraction
 from cqrf._survival.step_curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
-from cqrf.metrics.ipcw import censoring_target, estimate_censoring_survival
+from cqrf.metrics.ipcw import censoring_target
 
 __all__ = ["ConformalForest"]
 
-METHODS = ("adaptive", "fixed")
-DEFAULT_CUTOFF_SHARE = 0.5
 FORESTS = ("forest", "censoring_forest")  # parameters that are forests
 
 
@@ -160,17 +158,26 @@ class ConformalForest(BaseEstimator):
         -------
         self
             Unchanged if anything fails.
+
+        Examples
+        --------
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> 0 < model.level_ < 0.5
+        True
         """
-        coverage = self._read_coverage()
+        coverage = read_coverage(self)
         table = read_table(X, y, censoring_time, sample_weight, groups)
-        forest = self._read_forest(table)
+        forest = read_forest(self, table)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if forest.random_state is None and self.random_state is not None:
             forest = clone(forest).set_params(random_state=seed)
         train, kept = table.split(self.calibration_share, seed)
         fitted = clone(forest).fit(train.X, train.y, **train.fit_arguments)
         censoring_forest = None if train.target.event.all() else self._fit_censoring(forest, train)
-        cutoff = self._read_cutoff(train) if self.method == "fixed" else np.inf
+        cutoff = read_cutoff(self, train) if self.method == "fixed" else np.inf
         lower, upper = score_rows(
             CalibrationRows(
                 kept.target,
@@ -201,11 +208,21 @@ class ConformalForest(BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n,)
             Counted from the start, for new subjects; see the manual for those still observed.
+
+        Examples
+        --------
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> model.predict_lower(X[:3]).round(1)
+        array([2.1, 0.9, 2.3])
         """
         check_is_fitted(self)
         return self._lower(X, predict_curves(self.forest_, X), 1.0 - self.coverage_)
@@ -216,12 +233,22 @@ class ConformalForest(BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n, 2)
             The upper end is infinite where it is not identifiable because of censoring; always
             so with ``method="fixed"`` and where ``censoring_time`` was given.
+
+        Examples
+        --------
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> model.predict_interval(X[:2]).shape
+        (2, 2)
         """
         check_is_fitted(self)
         missed = (1.0 - self.coverage_) / 2
@@ -238,8 +265,26 @@ class ConformalForest(BaseEstimator):
         """Write the forests and scores to one file, whole or not at all.
 
         The file holds numbers and JSON, no code, as that of a forest does; it holds the training
-        rows of both forests. ``notes`` are texts by name; :meth:`load` gives them back as
-        ``notes_``.
+        rows of both forests.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to write.
+        notes : mapping of str to str, optional
+            Texts by name; :meth:`load` gives them back as ``notes_``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "bounds.cqrf"), notes={"data": "simulated"})
+        ...     ConformalForest.load(os.path.join(folder, "bounds.cqrf")).notes_
+        {'data': 'simulated'}
         """
         check_is_fitted(self)
         others = [name for name in self._get_param_names() if name not in FORESTS]
@@ -264,10 +309,33 @@ class ConformalForest(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalForest:
-        """Read what :meth:`save` has written; its bounds are those of the saved one, bit for bit.
+        """Read what :meth:`save` has written.
 
         A file that is damaged, cut short or of something else gives a
         :class:`~cqrf.ModelFileError`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to read.
+
+        Returns
+        -------
+        ConformalForest
+            Its bounds are those of the saved one, bit for bit.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf.conformal import ConformalForest
+        >>> from cqrf.datasets import make_aft
+        >>> X, y, _, _ = make_aft(200, random_state=0)
+        >>> model = ConformalForest(random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "bounds.cqrf"))
+        ...     loaded = ConformalForest.load(os.path.join(folder, "bounds.cqrf"))
+        >>> bool((loaded.predict_lower(X) == model.predict_lower(X)).all())
+        True
         """
         saved = read_conformal_file(path)
         with naming(path):
@@ -323,57 +391,6 @@ class ConformalForest(BaseEstimator):
         default = CensoredQuantileForest(**{name: getattr(forest, name) for name in shared})
         chosen = default if self.censoring_forest is None else clone(self.censoring_forest)
         return chosen.fit(train.X, y, **train.fit_arguments)
-
-    def _read_coverage(self) -> float:
-        """The coverage, with the other settings checked too."""
-        coverage = read_fraction("coverage", self.coverage, 0.0, 1.0)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage={self.coverage!r} must lie strictly between 0 and 1.")
-        method = read_choice("method", self.method, METHODS)
-        share = read_fraction("calibration_share", self.calibration_share, 0.0, 1.0)
-        if not 0 < share < 1:
-            raise ValueError(f"calibration_share={share:g} must lie strictly between 0 and 1.")
-        if self.cutoff is not None and method != "fixed":
-            raise ValueError(f'cutoff={self.cutoff!r} goes with method="fixed".')
-        return coverage
-
-    def _read_forest(self, table: ConformalTable) -> CensoredQuantileForest:
-        """The forest to calibrate, checked with the table."""
-        forest = CensoredQuantileForest() if self.forest is None else self.forest
-        for name, given in (("forest", forest), ("censoring_forest", self.censoring_forest)):
-            if given is None:
-                continue
-            if not isinstance(given, CensoredQuantileForest):
-                raise ValueError(
-                    f"{name} must be a CensoredQuantileForest; found {type(given).__name__}."
-                )
-            if given.censoring != "right":
-                raise ValueError(
-                    f"{name} has censoring={given.censoring!r}: ConformalForest takes "
-                    "right-censored times only."
-                )
-        if table.target.entry is not None and self.method == "fixed":
-            raise ValueError(
-                'method="fixed" cannot be used with entry times: it counts rows that were under '
-                'observation from the start to the cutoff. Use method="adaptive".'
-            )
-        if table.target.entry is not None and table.censoring_time is not None:
-            raise ValueError(
-                "censoring_time cannot be used with entry times: rows with a known C are counted "
-                "as observed from the start to C. Leave it out; C is then estimated."
-            )
-        return forest
-
-    def _read_cutoff(self, train: ConformalTable) -> float:
-        """The given cutoff, or the first time with a Kaplan-Meier G below 1/2."""
-        if self.cutoff is not None:
-            cutoff = float(read_floats("cutoff", self.cutoff))
-            if not np.isfinite(cutoff):
-                raise ValueError(f"cutoff={self.cutoff!r} must be a finite time.")
-            return cutoff
-        curve = estimate_censoring_survival(train.target, train_weight=train.weight)
-        below = curve.times[curve.values < DEFAULT_CUTOFF_SHARE]
-        return float(below[0]) if len(below) else float(train.target.time.max())
 
 
 def predict_curves(forest: CensoredQuantileForest, X: Any) -> StepCurves:

@@ -16,34 +16,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
+from cqrf._effects.arm_methods import ArmMethods
 from cqrf._effects.averages import AverageEffect
 from cqrf._effects.file import SavedEffects, read_treatment_file, write_treatment_file
 from cqrf._effects.fit import fit_effect_model
 from cqrf._effects.follow_up import follow, half_ranges, refuse_beyond
-from cqrf._effects.methods import AverageMethods, Overlap, read_arm
+from cqrf._effects.methods import Overlap
 from cqrf._effects.predict import (
     arm_curves,
-    column_times,
     effects_and_errors,
     estimate_effects,
-    quantile_columns,
     quantile_effects,
     residual_responses,
 )
 from cqrf._effects.projection import LinearProjection
 from cqrf._effects.ranking import RankAverage, TargetingCurve
+from cqrf._effects.ranking_methods import RankingMethods
 from cqrf._effects.targets import Quantiles, read_target
 from cqrf._effects.treatment import OverlapWarning, read_treatment
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target as read_y
 from cqrf._model.file import check_settings, naming, read_notes
 from cqrf._model.fit import TrainingTable
-from cqrf._model.output import index_of
-from cqrf._model.queries import Queries, encode_all
 from cqrf._model.settings import draw_seed, plain_setting, plain_settings
 from cqrf._survival.little_bags import confidence_width
-from cqrf._survival.quantiles import read_levels
-from cqrf._survival.step_curves import StepCurves
 from cqrf.estimator import CensoredQuantileForest
 
 __all__ = [
@@ -57,7 +53,7 @@ __all__ = [
 ]
 
 
-class CensoredTreatmentForest(AverageMethods, BaseEstimator):
+class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
     """Forest that estimates effects of a treatment on censored times.
 
     One fit answers every target, horizon, time and quantile.
@@ -93,6 +89,7 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
     arms_ : tuple
         Names of the control and of the treatment.
     model_ : EffectModel
+        The fitted forests and the arms of their rows. ``model_.effect`` is the forest of effects.
 
     Examples
     --------
@@ -158,6 +155,7 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         propensity : float or array-like of shape (n,), optional
             Known probability of treatment, as in a trial. Default: it is estimated.
         sample_weight : array-like of shape (n,), optional
+            How often each row counts; only ratios matter.
         groups : array-like of shape (n,), optional
             Clusters of rows: they are drawn together, and errors allow for their dependence.
 
@@ -165,6 +163,15 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         -------
         self
             Unchanged if anything fails.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.arms_
+        (0, 1)
         """
         named = clone(self)
         matrix, columns = read_features(named, X)
@@ -192,6 +199,7 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n, n_features)
+            Rows to predict.
         target : {"rmst", "survival", "quantile"}
             ``"rmst"``: E[min(T1, h) - min(T0, h) | x], time gained up to ``horizon`` (default: the
             last time at which a tenth of each arm is at risk). ``"survival"``:
@@ -199,7 +207,9 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
             T0, at ``quantiles`` (default: the median); infinite if censoring hides one, NaN if it
             hides both.
         horizon : float, optional
+            Time up to which ``"rmst"`` counts.
         times, quantiles : float or sequence of float, optional
+            Times of ``"survival"``, levels of ``"quantile"``.
         beyond : {"nan", "extend", "restrict"}
             What becomes of effects that need the curve of an arm after its last time: ``"nan"``,
             unless what is not known is at most a hundredth of the horizon, or of a probability;
@@ -209,6 +219,15 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,) for one number, (n, n_outputs) for a list
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.effect(data.X[:3], target="survival", times=[0.5, 1.0]).shape
+        (3, 2)
         """
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
@@ -234,12 +253,30 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         confidence: float = 0.95,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Confidence interval of :meth:`effect`, with the same arguments.
+        """Confidence interval of :meth:`effect`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Rows to predict.
+        target, horizon, times, quantiles, beyond : optional
+            As in :meth:`effect`.
+        confidence : float, default=0.95
+            Probability with which the interval holds for each row by itself.
 
         Returns
         -------
         ndarray of shape (n, 2), or (n, n_outputs, 2) for a list of times or levels
-            Lower and upper end, which hold with probability ``confidence`` for each row by itself.
+            Lower and upper end.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.effect_interval(data.X[:3], target="survival", times=1.0).shape
+        (3, 2)
         """
         model, queries = self._queries(X)
         wanted = read_target(model, target, horizon, times, quantiles)
@@ -257,54 +294,30 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         ends = np.stack([values - reach, values + reach], axis=-1)
         return ends[:, 0] if wanted.is_single else ends
 
-    def predict_survival(
-        self, X: Any, times: ArrayLike | None = None, *, arm: Any = 1, beyond: str = "nan"
-    ) -> StepCurves | NDArray[np.float64]:
-        """Survival P(T > t | x) in one arm, as StepCurves, or of (n, n_times) if times are given.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n, n_features)
-        times : array-like, optional
-        arm : {0, 1} or a name
-            0 is the control and 1 the treatment, also where arms are called by numbers; or one of
-            ``arms_``.
-        beyond : {"nan", "extend"}
-            What becomes of times after the last one at which the arm is known.
-        """
-        model, queries = self._queries(X)
-        number = read_arm(arm, self.arms_, model.treated)
-        values = arm_curves(model, queries, self.n_jobs)[number][:, 1:]
-        n, n_times = values.shape
-        curves = StepCurves(
-            np.arange(n + 1, dtype=np.int64) * n_times,
-            np.tile(model.grid.times, n),
-            values.ravel(),
-            np.ones(n),
-            end=np.where(values[:, -1] <= 0.0, np.inf, model.ends[number]),
-            index=index_of(X),
-        )
-        return curves if times is None else curves(times, beyond)
-
-    def predict(
-        self, X: Any, quantiles: float | Sequence[float] = 0.5, *, arm: Any = 1
-    ) -> NDArray[np.float64]:
-        """Quantiles of T in one arm; infinite where they are not identifiable.
-
-        Shape (n,), or (n, n_quantiles) for a list; ``arm`` as in :meth:`predict_survival`.
-        """
-        levels, is_scalar = read_levels(quantiles)
-        model, queries = self._queries(X)
-        curves = arm_curves(model, queries, self.n_jobs)[read_arm(arm, self.arms_, model.treated)]
-        values = column_times(model, quantile_columns(curves, levels))
-        return values[:, 0] if is_scalar else values
-
     def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
         """Write all forests and the arms of their rows to one file, whole or not at all.
 
         The file holds numbers and JSON, no code, as that of a forest does; it holds the training
-        rows. ``notes`` are texts by name; :meth:`load` gives them back as ``notes_``. Arms must be
-        called by texts, numbers, or True and False.
+        rows. Arms must be called by texts, numbers, or True and False.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to write.
+        notes : mapping of str to str, optional
+            Texts by name; :meth:`load` gives them back as ``notes_``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.save(os.path.join(folder, "trial.cqrf"), notes={"data": "simulated"})
+        ...     type(forest).load(os.path.join(folder, "trial.cqrf")).notes_
+        {'data': 'simulated'}
         """
         model = self._model()
         given, names = self.nuisance_forest, getattr(self, "feature_names_in_", None)
@@ -321,11 +334,34 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CensoredTreatmentForest:
-        """Read what :meth:`save` has written; effects are those of the saved one, bit for bit.
+        """Read what :meth:`save` has written.
 
         Survival, censoring and propensity of the training rows are computed anew, which takes a
         share of the time of a fit. A file that is damaged, cut short or of something else gives a
         :class:`~cqrf.ModelFileError`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to read.
+
+        Returns
+        -------
+        CensoredTreatmentForest
+            Its effects are those of the saved one, bit for bit.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.save(os.path.join(folder, "trial.cqrf"))
+        ...     loaded = effects.CensoredTreatmentForest.load(os.path.join(folder, "trial.cqrf"))
+        >>> bool((loaded.effect(data.X, horizon=1.0) == forest.effect(data.X, horizon=1.0)).all())
+        True
         """
         saved = read_treatment_file(path)
         with naming(path):
@@ -340,8 +376,3 @@ class CensoredTreatmentForest(AverageMethods, BaseEstimator):
         if saved.names is not None:
             forest.feature_names_in_ = np.array(saved.names, dtype=object)
         return forest
-
-    def _queries(self, X: Any) -> tuple[Any, Queries]:
-        model = self._model()
-        matrix, _ = read_features(self, X, model.effect.columns)
-        return model, Queries(encode_all(model.effect, matrix, self.n_jobs))

@@ -1,6 +1,6 @@
 """The estimator: a scikit-learn regressor around the fitted model.
 
-Its predictions are in :mod:`cqrf._prediction`.
+Its predictions are in :mod:`cqrf._prediction` and in the ``_..._methods`` modules beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._error_methods import ErrorMethods
+from cqrf._incidence_methods import IncidenceMethods
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target
 from cqrf._interval_methods import IntervalMethods
@@ -22,10 +24,20 @@ from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.memory import MemoryEstimate, estimate_memory
 from cqrf._model.settings import draw_seed, read_settings
 from cqrf._model.skill import compute_oob_skill, compute_skill
+from cqrf._out_of_bag_methods import OutOfBagMethods
 from cqrf._runtime.arguments import read_count
+from cqrf._scikit_survival_methods import ScikitSurvivalMethods
 
 
-class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
+class CensoredQuantileForest(
+    IncidenceMethods,
+    IntervalMethods,
+    OutOfBagMethods,
+    ErrorMethods,
+    ScikitSurvivalMethods,
+    RegressorMixin,
+    BaseEstimator,
+):
     """Forest that predicts quantiles of censored times.
 
     ``fit(X, censored(time, event))``, then ``predict(X, quantiles)``.
@@ -70,10 +82,8 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
         Whether half of a tree's rows makes its splits, half its leaves; "auto": not in wide tables.
     bootstrap : bool, default=False
         Whether rows are drawn with replacement.
-    min_child_fraction : float, default=0.05
-        Smallest child, as a fraction of its parent.
-    max_depth, max_bins : int, default=None, 255
-        Most splits above a leaf, and most bins of a feature.
+    min_child_fraction, max_depth, max_bins : float, int, int, default=0.05, None, 255
+        Smallest child as a fraction of its parent, most splits above a leaf, bins of a feature.
     censoring_survival : {"beran", "knn", "km"}
         Estimate of the censoring curve: product-limit with the forest's weights, Kaplan-Meier over
         the nearest rows, or over all rows. For comparison; survival curves do not depend on it.
@@ -89,7 +99,9 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     model_ : Model
-        The fitted forest with its bins and training target.
+        The fitted forest. ``follow_up``: the default horizon of :meth:`predict_mean`;
+        ``score_levels``: the levels of :meth:`score`; ``working``: the working model or None, and
+        ``working.root_share``, the share of a curve that it alone gives.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of features, and their names if X had string column names.
 
@@ -99,8 +111,8 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from cqrf.datasets import make_aft
-    >>> X, y, _, _ = make_aft(300, random_state=0)
+    >>> from cqrf import CensoredQuantileForest, datasets
+    >>> X, y, _, _ = datasets.make_aft(300, random_state=0)
     >>> forest = CensoredQuantileForest(random_state=0).fit(X, y)
     >>> forest.predict(X[:2], quantiles=[0.1, 0.5, 0.9]).shape
     (2, 3)
@@ -193,6 +205,14 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
         -------
         self
             Unchanged if anything fails.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, censored
+        >>> X, y = [[0.0], [1.0]] * 50, censored([1.0, 2.0] * 50, [True] * 100)
+        >>> forest = CensoredQuantileForest(n_estimators=20).fit(X, y)
+        >>> forest.predict([[0.0], [1.0]])
+        array([1., 2.])
         """
         named = clone(self)  # receives the names, so that a failed fit leaves ours alone
         matrix, columns = read_features(named, X)
@@ -220,25 +240,78 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
         The loss is :func:`cqrf.metrics.censored_quantile_loss`, averaged over the levels
         ``model_.score_levels``: the quantile loss with inverse-probability-of-censoring weights
         (IPCW). The levels are .25 .5 .75, or lower where censoring hides these in the training
-        rows. 1 is perfect, 0 is no better than one marginal curve for all rows; higher is better.
-        Entry times of y are not used: rows that enter late are scored on their whole time.
+        rows. Entry times of y are not used: rows that enter late are scored on their whole time.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Test rows.
+        y : array-like
+            Their times and events, as for :meth:`fit`.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the test rows; only ratios matter.
+
+        Returns
+        -------
+        float
+            1 is perfect, 0 is no better than one marginal curve for all rows; higher is better.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(300, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X[:200], y[:200])
+        >>> round(forest.score(X[200:], y[200:]), 1)
+        0.4
         """
         queries = self._queries(X)
         predicted = self._quantiles(queries, self.model_.score_levels, "clip")
         return compute_skill(self.model_, predicted, read_target(y), sample_weight=sample_weight)
 
     def score_oob(self) -> float:
-        """Skill over the Kaplan-Meier curve on the training rows, out of bag."""
+        """Skill over the Kaplan-Meier curve on the training rows, out of bag.
+
+        Returns
+        -------
+        float
+            As :meth:`score`. Rows that every tree has drawn are left out.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> round(forest.score_oob(), 1)
+        0.4
+        """
         check_is_fitted(self)
         predicted = self.predict_oob(self.model_.score_levels, unidentified="clip")
         return compute_oob_skill(self.model_, predicted)
 
     def estimate_memory(self, n: int, p: int) -> MemoryEstimate:
-        """Memory that ``fit`` will need for n rows of p features, in bytes.
+        """Memory that ``fit`` will need, in bytes.
 
-        ``fit`` is its peak, on top of X and y, for X that is an array of floats; converting a
-        frame or another type takes up to 16 n p bytes more. ``model`` is what the fitted forest
-        keeps. Many ties, heavy censoring or large groups give smaller trees.
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        p : int
+            Number of features.
+
+        Returns
+        -------
+        MemoryEstimate
+            Named tuple of two numbers of bytes. ``fit`` is the peak of ``fit``, on top of X and y,
+            for X that is an array of floats; converting a frame or another type takes up to 16 n p
+            bytes more. ``model`` is what the fitted forest keeps. Many ties, heavy censoring or
+            large groups give smaller trees.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest
+        >>> estimate = CensoredQuantileForest().estimate_memory(100_000, 20)
+        >>> estimate.model < estimate.fit < 2e9
+        True
         """
         n, p = read_count("n", n, 1), read_count("p", p, 1)
         # No seed is drawn: that would change the state of a generator.
@@ -249,8 +322,26 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
 
         The file holds numbers and JSON, no code: it is safe to read a file from an unknown source.
         It does hold the training data, features rounded to bins; protect it as you protect these.
-        ``notes`` are texts by name, such as where the data came from; :meth:`load` gives them back
-        as ``notes_``.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to write.
+        notes : mapping of str to str, optional
+            Texts by name, such as where the data came from; :meth:`load` gives them back as
+            ``notes_``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.save(os.path.join(folder, "forest.cqrf"), notes={"data": "simulated"})
+        ...     loaded = CensoredQuantileForest.load(os.path.join(folder, "forest.cqrf"))
+        >>> loaded.notes_
+        {'data': 'simulated'}
         """
         check_is_fitted(self)
         save_estimator(self, path, notes)
@@ -259,8 +350,30 @@ class CensoredQuantileForest(IntervalMethods, RegressorMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> CensoredQuantileForest:
         """Read a forest from a file that :meth:`save` has written.
 
-        Its predictions are those of the saved one, bit for bit. A file that is damaged, cut short
-        or not a model file gives a :class:`~cqrf.ModelFileError`.
+        A file that is damaged, cut short or not a model file gives a
+        :class:`~cqrf.ModelFileError`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to read.
+
+        Returns
+        -------
+        CensoredQuantileForest
+            Its predictions are those of the saved one, bit for bit.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.save(os.path.join(folder, "forest.cqrf"))
+        ...     loaded = CensoredQuantileForest.load(os.path.join(folder, "forest.cqrf"))
+        >>> bool((loaded.predict(X) == forest.predict(X)).all())
+        True
         """
         return load_estimator(cls, path)
 

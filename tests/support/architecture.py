@@ -36,7 +36,8 @@ LAYERS: tuple[dict[str, str], ...] = (
     },
     {
         "_survival": "curve_views curves equation incidence innermost interval_curves "
-        "interval_scale little_bags mixture mixture_quantiles npmle quantiles step_curves",
+        "interval_scale little_bags mixture mixture_quantiles npmle quantiles step_curve "
+        "step_curves step_kernels",
     },
     {
         "metrics": "auc bootstrap causes concordance incidence incidence_calibration ipcw metric "
@@ -49,17 +50,22 @@ LAYERS: tuple[dict[str, str], ...] = (
         "stored_columns",
     },
     {
+        "_output_methods": "",
         "_prediction": "",
         "_incidence_methods": "",
         "_interval_methods": "",
+        "_out_of_bag_methods": "",
+        "_error_methods": "",
+        "_scikit_survival_methods": "",
         "estimator": "",
     },
     {
         "calibration": "",
-        "_conformal": "file scores table",
+        "_conformal": "file scores settings table",
         "conformal": "",
-        "_effects": "averages bags file fit fitted follow_up forest halves leaf_means linear "
-        "methods nuisances predict projection ranking response smoothing targets treatment",
+        "_effects": "arm_methods averages bags file fit fitted follow_up forest halves leaf_means "
+        "linear methods nuisances predict projection ranking ranking_methods response smoothing "
+        "targets treatment",
         "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",
@@ -84,7 +90,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "serve": "app cause_schema columns computing data_rows description effect_openapi "
         "effect_schema effect_view effects incidence known middleware model_view openapi "
         "predictions protocol responses schema values",
-        "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
+        "dask": "estimator fitting growing lazy_methods partitions predicting preparing reading "
+        "tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",
         "demo": "",

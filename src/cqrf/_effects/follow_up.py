@@ -26,7 +26,8 @@ from cqrf._effects.targets import LinearTarget, Quantiles, RestrictedMeans, Targ
 from cqrf._model.predict import SurvivalAt, read_one
 from cqrf._model.queries import Queries, training_codes
 from cqrf._runtime.arguments import exactly, read_choice
-from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN, BeyondFollowUpWarning
+from cqrf._survival.step_curve import BEYOND
+from cqrf._survival.step_curves import BEYOND_MEAN, BeyondFollowUpWarning
 
 NEGLIGIBLE = 0.01
 

@@ -1,8 +1,7 @@
-"""Methods of the treatment forest that read its training rows: averages, projections, rankings."""
+"""Methods of the treatment forest that read its training rows: averages and projections."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,26 +17,16 @@ from cqrf._effects.averages import (
     average_quantiles,
     effect_scores,
 )
-from cqrf._effects.fit import read_effect_settings
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.follow_up import Known, follow, refuse_beyond
-from cqrf._effects.halves import halves_with_priorities
-from cqrf._effects.predict import insample_effects, residual_responses, training_effects
+from cqrf._effects.predict import residual_responses, training_effects
 from cqrf._effects.projection import LinearProjection, project
-from cqrf._effects.ranking import (
-    METRICS,
-    Judge,
-    RankAverage,
-    TargetingCurve,
-    rank_average,
-    toc_at,
-    with_error,
-)
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, Target, read_target
 from cqrf._effects.treatment import HIGH, LOW
+from cqrf._input.features import read_features
+from cqrf._model.queries import Queries, encode_all
 from cqrf._runtime.arguments import read_choice, read_floats
-from cqrf._survival.little_bags import confidence_width
 
 
 @dataclass(frozen=True)
@@ -107,7 +96,26 @@ class AverageMethods:
         times: ArrayLike | None = None,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Effect at each training row, from the trees that did not draw it; not for quantiles."""
+        """Effect at each training row, from the trees that did not draw it; not for quantiles.
+
+        Parameters
+        ----------
+        target, horizon, times, beyond : optional
+            As in :meth:`effect`.
+
+        Returns
+        -------
+        ndarray of shape (n_train,) for one number, (n_train, n_outputs) for a list
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.effect_oob("survival", times=[0.5, 1.0]).shape
+        (200, 2)
+        """
         model = self._model()
         wanted = _linear(read_target(model, target, horizon, times))
         known = follow(model, wanted, beyond)
@@ -124,7 +132,27 @@ class AverageMethods:
         times: ArrayLike | None = None,
         beyond: str = "nan",
     ) -> NDArray[np.float64]:
-        """Doubly robust scores of the training rows, whose mean is the average effect."""
+        """Doubly robust scores of the training rows, whose mean is the average effect.
+
+        Parameters
+        ----------
+        target, horizon, times, beyond : optional
+            As in :meth:`effect`; not for quantiles.
+
+        Returns
+        -------
+        ndarray of shape (n_train,) for one number, (n_train, n_outputs) for a list
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> scores = forest.scores("survival", times=1.0)
+        >>> bool(abs(scores.mean() - forest.ate("survival", times=1.0).estimate) < 1e-9)
+        True
+        """
         model = self._model()
         wanted = _linear(read_target(model, target, horizon, times))
         known = follow(model, wanted, beyond)
@@ -147,16 +175,32 @@ class AverageMethods:
 
         Parameters
         ----------
-        target, horizon, times, quantiles, beyond
+        target, horizon, times, quantiles, beyond : optional
             As in :meth:`effect`. The effect on a quantile is the difference of the quantiles of
             the average curves of the arms.
         population : {"all", "treated", "control", "overlap"}
             Whose average: of all rows, of those who were treated or not, or of all with weights
-            e (1 - e), which give
-            little weight to those with hardly a counterpart. Quantiles: ``"all"`` only.
+            e (1 - e), which give little weight to those with hardly a counterpart. Quantiles:
+            ``"all"`` only.
         subset : array-like of bool of shape (n,), or of row numbers, optional
             Training rows to average over.
         confidence : float, default=0.95
+            Probability with which the interval holds.
+
+        Returns
+        -------
+        AverageEffect
+            ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> average = forest.ate("survival", times=1.0)
+        >>> average.lower < average.estimate < average.upper
+        True
         """
         model = self._model()
         read_choice("population", population, POPULATIONS)
@@ -189,10 +233,25 @@ class AverageMethods:
         A : array-like or frame of shape (n, p), optional
             Numbers, one row for each training row, without missing values. None: the average
             effect alone.
-        target, horizon, times, beyond
+        target, horizon, times, beyond : optional
             As in :meth:`effect`, with one time.
         subset : array-like, optional
             Training rows to use, as in :meth:`ate`.
+
+        Returns
+        -------
+        LinearProjection
+            ``names``, ``coefficient``, ``standard_error`` and ``p_value``; the intercept is first.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> projection = forest.best_linear_projection(data.X[:, :2], "survival", times=1.0)
+        >>> projection.names
+        ['intercept', 'A0', 'A1']
         """
         model = self._model()
         known = follow(model, self._single(target, horizon, times), beyond)
@@ -211,68 +270,23 @@ class AverageMethods:
             model.unit[by_row][rows],
         )
 
-    def rate(
-        self,
-        priorities: ArrayLike | None = None,
-        target: str = "rmst",
-        *,
-        metric: str = "autoc",
-        horizon: float | None = None,
-        times: float | None = None,
-        confidence: float = 0.95,
-        beyond: str = "nan",
-    ) -> RankAverage:
-        """Rank-weighted average effect: how well priorities find those who benefit most.
-
-        Parameters
-        ----------
-        priorities : array-like of shape (n,), optional
-            One number for each training row; the highest are treated first. They must not have
-            been learnt from the outcomes of these rows. None: each half of the rows is ranked by
-            an effect forest of the other half, and the results of both are averaged.
-        target, horizon, times, beyond
-            As in :meth:`effect`, with one time.
-        metric : {"autoc", "qini"}
-            AUTOC weights the first rows most; QINI weights by the share treated.
-        confidence : float, default=0.95
-        """
-        read_choice("metric", metric, METRICS)
-        width = confidence_width(confidence)
-        known = follow(self._model(), self._single(target, horizon, times), beyond)
-
-        def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
-            return np.array([rank_average(scores, ranking, weight, metric)])
-
-        estimate, error = (float(each[0]) for each in self._judge(judge, priorities, known))
-        lower, upper = estimate - width * error, estimate + width * error
-        return RankAverage(estimate, error, lower, upper, metric, confidence)
-
-    def toc(
-        self,
-        priorities: ArrayLike | None = None,
-        target: str = "rmst",
-        *,
-        shares: ArrayLike | None = None,
-        horizon: float | None = None,
-        times: float | None = None,
-        beyond: str = "nan",
-    ) -> TargetingCurve:
-        """Targeting operator characteristic: average effect of the first rows less that of all.
-
-        ``shares`` of the rows, default .1 to 1; other arguments as in :meth:`rate`.
-        """
-        read = np.arange(1, 11) / 10 if shares is None else read_floats("shares", shares)
-        if read.ndim != 1 or not ((read > 0) & (read <= 1)).all():
-            raise ValueError(f"shares must be numbers above 0 and at most 1; found {shares!r}.")
-        known = follow(self._model(), self._single(target, horizon, times), beyond)
-
-        def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
-            return toc_at(scores, ranking, weight, read)
-
-        return TargetingCurve(read, *self._judge(judge, priorities, known))
-
     def overlap(self) -> Overlap:
-        """Propensities of the training rows, and how far the comparison rests on few of them."""
+        """Propensities of the training rows, and how far the comparison rests on few of them.
+
+        Returns
+        -------
+        Overlap
+            ``propensity``, ``treated``, ``n_outside`` and ``censoring_floored``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.overlap().propensity[:2]
+        array([0.5, 0.5])
+        """
         model = self._model()
         ranks = model.effect.ranks
         propensity = model.nuisances.probability[ranks, model.treated]
@@ -288,6 +302,11 @@ class AverageMethods:
         check_is_fitted(self, "model_")
         return self.model_
 
+    def _queries(self, X: Any) -> tuple[Any, Queries]:
+        model = self._model()
+        matrix, _ = read_features(self, X, model.effect.columns)
+        return model, Queries(encode_all(model.effect, matrix, self.n_jobs))
+
     def _single(self, target: str, horizon: Any, times: Any) -> LinearTarget:
         """The target, with one horizon or time."""
         wanted = _linear(read_target(self._model(), target, horizon, times))
@@ -299,50 +318,6 @@ class AverageMethods:
         """Scores of the training rows for one output, by row, (n,); NaN if it is not known."""
         scores = effect_scores(self.model_, known.target, self.n_jobs)
         return known.blank(scores)[self.model_.effect.ranks, 0]
-
-    def _judge(self, judge: Judge, priorities: Any, known: Known) -> tuple[Floats, Floats]:
-        """An estimate from scores, priorities and weights of rows, and its standard error."""
-        model, wanted = self.model_, known.target
-        scores, ranks = self._scores(known), model.effect.ranks
-        weight, unit, has_score = model.weight[ranks], model.unit[ranks], model.has_score[ranks]
-        seed = model.effect.seed
-        if priorities is not None:
-            ranking = read_floats("priorities", priorities)
-            if ranking.shape != scores.shape or np.isnan(ranking).any():
-                raise ValueError(
-                    f"priorities must be {len(scores)} numbers without NaN, one for each training "
-                    f"row; found shape {ranking.shape}."
-                )
-            self._warn_of_own(ranking, wanted)
-            rows = np.flatnonzero(has_score)
-            return with_error(judge, scores[rows], ranking[rows], weight[rows], unit[rows], seed)
-        settings = read_effect_settings(
-            self, model.effect.sampling.n_units // 2, len(model.effect.edges), seed
-        )
-        responses, parts = residual_responses(model, wanted), []
-        for half in halves_with_priorities(model, responses, settings, self.n_jobs):
-            scored = has_score[half.rows]
-            rows, ranking = half.rows[scored], half.priorities[scored]
-            parts.append(with_error(judge, scores[rows], ranking, weight[rows], unit[rows], seed))
-        estimates, errors = (np.stack(each) for each in zip(*parts, strict=True))
-        # Each half ranks the other, so that chance moves both estimates in the same direction.
-        return estimates.mean(axis=0), errors.mean(axis=0)
-
-    def _warn_of_own(self, ranking: Floats, wanted: LinearTarget) -> None:
-        """Warn if the priorities are the forest's own effects at its training rows."""
-        model, ranks = self.model_, self.model_.effect.ranks
-        responses = residual_responses(model, wanted)
-        for effects in (insample_effects, training_effects):
-            own = model.sign * effects(model, responses, self.n_jobs)[ranks, 0]
-            if np.allclose(ranking, own, rtol=1e-9, atol=0.0):
-                warnings.warn(
-                    "priorities are this forest's effects at the rows it was fitted to, so that "
-                    "they are not independent of the outcomes that judge them. Leave priorities "
-                    "out: each half of the rows is then ranked by a forest of the other half.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-                return
 
 
 def _linear(wanted: Target) -> LinearTarget:

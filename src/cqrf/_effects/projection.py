@@ -39,7 +39,22 @@ class LinearProjection:
         return 2.0 * ndtr(-np.abs(self.coefficient / self.standard_error))
 
     def to_frame(self) -> Any:
-        """A pandas frame with one row for each coefficient."""
+        """The coefficients as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each coefficient; columns ``coefficient``, ``standard_error``, ``p_value``.
+
+        Examples
+        --------
+        >>> from cqrf import datasets, effects
+        >>> data = datasets.make_treatment("null", n=200, random_state=0)
+        >>> forest = effects.CensoredTreatmentForest(n_estimators=40, random_state=0)
+        >>> forest = forest.fit(data.X, data.y, data.treatment, propensity=0.5)
+        >>> forest.best_linear_projection(target="survival", times=1.0).to_frame().shape
+        (1, 3)
+        """
         import pandas as pd
 
         return pd.DataFrame(

@@ -2,9 +2,8 @@
 
 :func:`read_weights` splits the queries into chunks. For each chunk it finds the leaves, makes the
 weights, and passes both to every reader; then each reader joins its parts. Results depend neither
-on the chunks nor on the number of threads.
-
-A reader is a subclass of :class:`Reader` in this file, with ``read(chunk)`` and ``join(parts)``.
+on the chunks nor on the number of threads. A reader is a subclass of :class:`Reader` in this file,
+with ``read(chunk)`` and ``join(parts)``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ from cqrf._survival.curves import Steps, as_curves, compute_steps, step_curves
 from cqrf._survival.interval_curves import REACHED, IntervalSteps, interval_steps
 from cqrf._survival.little_bags import bag_variances, standard_errors, survival_interval
 from cqrf._survival.quantiles import QuantileSolver, Solution, curve_quantiles
-from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN, StepCurves
+from cqrf._survival.step_curve import BEYOND
+from cqrf._survival.step_curves import BEYOND_MEAN, StepCurves
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

@@ -62,21 +62,73 @@ class IncidenceCurves:
         return self.by_cause[find_cause(cause, self.causes)]
 
     def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
-        """Values of every curve; (n_queries, n_causes) for a single time.
+        """Values of every curve at the given times.
 
-        ``beyond``: ``"nan"`` after the last time at which a curve is known, or ``"extend"`` for
-        the flat line, which is not an estimate.
+        Parameters
+        ----------
+        times : float or array-like
+            Times, the same for all curves.
+        beyond : {"nan", "extend"}
+            Values after the last time at which a curve is known: NaN, or the flat line, which is
+            not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_causes, n_times), or (n_queries, n_causes) for a single time
         """
         return np.stack([curves(times, beyond) for curves in self.by_cause], axis=1)
 
     def quantiles(self, cause: Cause, levels: NDArray[np.float64]) -> Solution:
-        """First times at which F_k reaches the levels; infinite if it never does."""
+        """First times at which F_k reaches the levels.
+
+        Parameters
+        ----------
+        cause : one of ``causes``
+            The cause k.
+        levels : ndarray of shape (n_levels,)
+            Levels in (0, 1).
+
+        Returns
+        -------
+        Solution
+            Named tuple: ``values``, of shape (n_queries, n_levels), infinite where the incidence
+            does not reach a level; ``last_neighbor``, the last time of each query.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_incidence(X[:2]).quantiles(1, np.array([0.1, 0.2])).values.round(1)
+        array([[2. , 3.3],
+               [1.5, 2.2]])
+        """
         return curve_quantiles(_complement(self[cause]), levels)
 
     def time_lost(self, cause: Cause, horizon: ArrayLike, beyond: str = "nan") -> NDArray[Any]:
         """Mean time lost to a cause before the horizon: the integral of F_k up to it.
 
-        ``beyond`` as in :meth:`StepCurves.restricted_mean`.
+        Parameters
+        ----------
+        cause : one of ``causes``
+            The cause k.
+        horizon : float or array-like of shape (n_queries,)
+            One time for all queries, or one for each.
+        beyond : {"nan", "restrict", "extend"}
+            As in :meth:`StepCurves.restricted_mean`.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_incidence(X[:2]).time_lost(1, 4.0).round(1)
+        array([0.5, 0.7])
         """
         curves = self[cause]
         horizons = np.full(len(self), horizon, dtype=np.float64)
@@ -87,7 +139,23 @@ class IncidenceCurves:
     def last(self, cause: Cause) -> NDArray[np.float64]:
         """F_k at the end of each curve: the largest level with a finite quantile.
 
-        NaN for a query without weights.
+        Parameters
+        ----------
+        cause : one of ``causes``
+            The cause k.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            NaN for a query without weights.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_incidence(X[:2]).last(1).round(1)
+        array([0.5, 0.8])
         """
         curves = self[cause]
         last = curves.each(np.full(len(self), np.inf))
@@ -96,7 +164,24 @@ class IncidenceCurves:
     def given(self, times: ArrayLike) -> IncidenceCurves:
         """Incidence of each cause from t0 on, given that nothing has happened up to t0.
 
-        t0 is a number, or one for each query. Time counts from t0.
+        Parameters
+        ----------
+        times : float or array-like of shape (n_queries,)
+            t0: one time for all queries, or one for each.
+
+        Returns
+        -------
+        IncidenceCurves
+            Time counts from t0.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_incidence(X[:1]).given(1.0)([1.0, 2.0]).round(1)
+        array([[[0.1, 0.2],
+                [0.1, 0.2]]])
         """
         at = np.broadcast_to(np.asarray(times, dtype=np.float64), len(self))
         survival = self.survival.given(at)
@@ -114,14 +199,53 @@ class IncidenceCurves:
         return IncidenceCurves(self.causes, tuple(by_cause), survival)
 
     def with_index(self, index: Any) -> IncidenceCurves:
-        """The same with labels of the queries, for frames."""
+        """The same curves with labels of the queries, for frames.
+
+        Parameters
+        ----------
+        index : pandas.Index or None
+            A label for each query.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> curves = forest.predict_incidence(X[:2]).with_index(pd.Index(["a", "b"]))
+        >>> curves[1].to_frame([2.0]).index.tolist()
+        ['a', 'b']
+        """
         for curves in (*self.by_cause, self.survival):
             object.__setattr__(curves, "index", index)
         return self
 
     @staticmethod
     def join(parts: Sequence[IncidenceCurves]) -> IncidenceCurves:
-        """Join the curves of consecutive blocks of queries."""
+        """Join the curves of consecutive blocks of queries.
+
+        Parameters
+        ----------
+        parts : sequence of IncidenceCurves
+            The blocks, in order, with the same causes.
+
+        Returns
+        -------
+        IncidenceCurves
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, *_ = datasets.make_competing_risks(200, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> curves = forest.predict_incidence(X[:2])
+        >>> len(curves.join([curves, curves]))
+        4
+        """
         causes = parts[0].causes
         by_cause = [
             StepCurves.join([part.by_cause[k] for part in parts]) for k in range(len(causes))

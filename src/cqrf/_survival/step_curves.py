@@ -16,66 +16,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._runtime.arguments import read_choice
-from cqrf._runtime.compiling import kernel
 from cqrf._survival.curve_views import curves_frame, curves_html, describe_curves, describe_range
+from cqrf._survival.step_curve import BEYOND, StepCurve
+from cqrf._survival.step_kernels import (
+    cumulate_hazard,
+    evaluate,
+    evaluate_each,
+    find_first_at_most,
+    restrict_means,
+)
 
-BEYOND = ("nan", "extend")
 BEYOND_MEAN = (*BEYOND, "restrict")
 
 
 class BeyondFollowUpWarning(UserWarning):
     """Some times lie beyond the follow-up of the training rows, where nothing is known."""
-
-
-@dataclass(frozen=True, eq=False)
-class StepCurve:
-    """A right-continuous step function: ``initial`` before the first of ``times``.
-
-    It is known from ``start`` to ``end``.
-
-    Examples
-    --------
-    >>> from cqrf import StepCurve
-    >>> curve = StepCurve(times=[1.0, 3.0], values=[0.6, 0.2], end=4.0)
-    >>> curve([0.5, 1.0, 2.9, 3.0, 5.0]).tolist()
-    [1.0, 0.6, 0.6, 0.2, nan]
-    >>> curve([5.0], beyond="extend").tolist()
-    [0.2]
-    """
-
-    times: NDArray[np.float64]
-    values: NDArray[np.float64]
-    initial: float = 1.0
-    start: float = -np.inf
-    end: float = np.inf
-
-    def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
-        """Values at the given times; NaN outside of ``start`` to ``end``, or the flat line."""
-        at = np.asarray(times, dtype=np.float64)
-        steps = np.concatenate([[self.initial], self.values])
-        values = steps[np.searchsorted(self.times, at, side="right")]
-        if read_choice("beyond", beyond, BEYOND) == "extend":
-            return values
-        return np.where((at < self.start) | (at > self.end), np.nan, values)
-
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Times of the steps, by the name that scikit-survival uses."""
-        return np.asarray(self.times, dtype=np.float64)
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Values from each step on, by the name that scikit-survival uses."""
-        return np.asarray(self.values, dtype=np.float64)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """First and last time at which the curve is known."""
-        return self.start, self.end
-
-    def __repr__(self) -> str:
-        n = len(self.times)
-        return f"StepCurve({n} step{'' if n == 1 else 's'}, {describe_curves([self])})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,10 +102,19 @@ class StepCurves:
         return (self[query] for query in range(len(self)))
 
     def __call__(self, times: ArrayLike, beyond: str = "nan") -> NDArray[np.float64]:
-        """Values of every curve at the given times; shape (n_queries,) for a single time.
+        """Values of every curve at the given times.
 
-        ``beyond``: ``"nan"`` outside of the times at which a curve is known, or ``"extend"`` for
-        the flat line, which is not an estimate.
+        Parameters
+        ----------
+        times : float or array-like
+            Times, the same for all curves.
+        beyond : {"nan", "extend"}
+            Values outside of the times at which a curve is known: NaN, or the flat line, which is
+            not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_times), or (n_queries,) for a single time
         """
         at = np.asarray(times, dtype=np.float64)
         if at.ndim > 1 or np.isnan(at).any():
@@ -159,7 +123,7 @@ class StepCurves:
             return self(at[np.newaxis], beyond)[:, 0]
         order = np.argsort(at, kind="stable")
         ascending, values = np.empty((2, len(self), len(at)))
-        _evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
+        evaluate(self.offsets, self.times, self.values, self.initial, at[order], ascending)
         values[:, order] = ascending
         if read_choice("beyond", beyond, BEYOND) == "nan":
             is_unknown = (at < self.start[:, np.newaxis]) | (at > self.end[:, np.newaxis])
@@ -167,24 +131,58 @@ class StepCurves:
         return values
 
     def each(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Value of every curve at a time of its own, on the flat line beyond its end."""
+        """Value of every curve at a time of its own, on the flat line beyond its end.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_queries,)
+            A time for each curve.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).each([1.0, 2.0]).round(1)
+        array([1. , 0.1])
+        """
         at = np.asarray(times, dtype=np.float64)
         if at.shape != (len(self),) or np.isnan(at).any():
             raise ValueError(f"times must be {len(self)} numbers without NaN, one for each curve.")
         values = np.empty(len(self))
-        _evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
+        evaluate_each(self.offsets, self.times, self.values, self.initial, at, values)
         return values
 
     def first_at_most(self, values: ArrayLike) -> NDArray[np.float64]:
-        """First time at which each curve is at most a value of its own; inf if it never is.
+        """First time at which each curve is at most a value of its own.
 
-        Values of shape (n_queries, k) give times of that shape.
+        Parameters
+        ----------
+        values : array-like of shape (n_queries,) or (n_queries, k)
+            One value, or several, for each curve.
+
+        Returns
+        -------
+        ndarray of the shape of ``values``
+            Infinite where a curve does not fall so far.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).first_at_most([0.5, 0.5]).round(1)
+        array([3.6, 1.3])
         """
         given = np.asarray(values, dtype=np.float64)
         rows = given if given.ndim == 2 else given.reshape(-1, 1)
         bounds = np.broadcast_to(rows, (len(self), rows.shape[1]))
         times = np.empty(bounds.shape)
-        _first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
+        find_first_at_most(self.offsets, self.times, self.values, self.initial, bounds, times)
         return times if given.ndim == 2 else times[:, 0]
 
     def restricted_mean(
@@ -192,9 +190,27 @@ class StepCurves:
     ) -> NDArray[np.float64]:
         """E[min(T, horizon)] of each survival curve; E[max(T, horizon)] under left censoring.
 
-        The horizon is one time for all curves, or one for each.
-        ``beyond`` says what becomes of a curve that ends before the horizon: ``"nan"``;
-        ``"restrict"`` takes its own end for the horizon; ``"extend"`` draws the flat line.
+        Parameters
+        ----------
+        horizon : float or array-like of shape (n_queries,)
+            One time for all curves, or one for each.
+        censoring : {"right", "left"}
+            Side on which times are censored.
+        beyond : {"nan", "restrict", "extend"}
+            What becomes of a curve that ends before the horizon: NaN; its own end is taken for the
+            horizon; or the flat line is drawn, which is not an estimate.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).restricted_mean(3.0).round(1)
+        array([2.8, 1.4])
         """
         read_choice("beyond", beyond, BEYOND_MEAN)
         from_left, means = censoring == "left", np.empty(len(self))
@@ -202,7 +218,7 @@ class StepCurves:
         if beyond == "restrict":
             limit = self.start if from_left else self.end
             horizons = (np.maximum if from_left else np.minimum)(horizons, limit)
-        _restricted_mean(
+        restrict_means(
             self.offsets, self.times, self.values, self.initial, horizons, from_left, means
         )
         if beyond == "nan":
@@ -212,9 +228,26 @@ class StepCurves:
         return means
 
     def given(self, times: ArrayLike) -> StepCurves:
-        """Survival curves of the remaining time T - t0 given T > t0; t0 a number or one each.
+        """Survival curves of the remaining time T - t0, given T > t0.
 
-        A curve that is not known at t0, or is 0 there, is known nowhere.
+        Parameters
+        ----------
+        times : float or array-like of shape (n_queries,)
+            t0: one time for all curves, or one for each.
+
+        Returns
+        -------
+        StepCurves
+            A curve that is not known at t0, or is 0 there, is known nowhere.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).given(1.0)([0.5, 1.0]).round(1)
+        array([[1. , 0.9],
+               [0.4, 0.1]])
         """
         at = np.broadcast_to(np.asarray(times, dtype=np.float64), len(self))
         lengths = np.diff(self.offsets)
@@ -236,25 +269,78 @@ class StepCurves:
         )
 
     def cumulative_hazard(self) -> StepCurves:
-        """Nelson-Aalen cumulative hazard of each survival curve, finite where S falls to 0."""
+        """Nelson-Aalen cumulative hazard of each survival curve.
+
+        Returns
+        -------
+        StepCurves
+            Finite also where a survival curve falls to 0.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).cumulative_hazard()([1.0, 2.0]).round(1)
+        array([[0. , 0.1],
+               [0.2, 2.2]])
+        """
         hazard = np.empty(len(self.values))
-        _cumulate_hazard(self.offsets, self.values, self.initial, hazard)
+        cumulate_hazard(self.offsets, self.values, self.initial, hazard)
         nothing = np.zeros(len(self))
         return StepCurves(
             self.offsets, self.times, hazard, nothing, self.start, self.end, self.index
         )
 
     def to_frame(self, times: ArrayLike | None = None) -> Any:
-        """The curves as a pandas frame: one row per step, or per curve and one column per time.
+        """The curves as a pandas frame.
 
-        Without ``times`` the columns are ``row``, ``time`` and ``value``: the value from this time
-        on, until the next step of the row or the end of its curve.
+        Parameters
+        ----------
+        times : array-like, optional
+            Times. Default: the steps of the curves.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each curve and one column for each time. Without ``times``: one row for each
+            step, with the columns ``row``, ``time`` and ``value``: the value from this time on,
+            until the next step of the row or the end of its curve.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> forest.predict_survival(X[:2]).to_frame([1.0, 2.0]).round(1)
+           1.0  2.0
+        0  1.0  0.9
+        1  0.8  0.1
         """
         return curves_frame(self, times)
 
     @staticmethod
     def join(parts: list[StepCurves]) -> StepCurves:
-        """Join the curves of consecutive blocks of queries."""
+        """Join the curves of consecutive blocks of queries.
+
+        Parameters
+        ----------
+        parts : list of StepCurves
+            The blocks, in order.
+
+        Returns
+        -------
+        StepCurves
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> curves = forest.predict_survival(X[:2])
+        >>> len(curves.join([curves, curves]))
+        4
+        """
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         fields = ("times", "values", "initial", "start", "end")
@@ -298,75 +384,3 @@ def warn_outlived(stacklevel: int = 3) -> None:
         BeyondFollowUpWarning,
         stacklevel=stacklevel,
     )
-
-
-@kernel
-def _evaluate(offsets, times, values, initial, at, out):
-    """Write the values at ascending times; out : (n_queries, n_times) float64."""
-    for q in range(offsets.shape[0] - 1):
-        i, value = offsets[q], initial[q]
-        for j in range(at.shape[0]):
-            while i < offsets[q + 1] and times[i] <= at[j]:
-                value = values[i]
-                i += 1
-            out[q, j] = value
-
-
-@kernel
-def _evaluate_each(offsets, times, values, initial, at, out):
-    """Write the value of curve q at time ``at[q]``; out : (n_queries,) float64."""
-    for q in range(at.shape[0]):
-        start, end = offsets[q], offsets[q + 1]
-        low, high = start, end  # the first step behind the time lies in low .. high
-        while low < high:
-            middle = (low + high) >> 1
-            if times[middle] <= at[q]:
-                low = middle + 1
-            else:
-                high = middle
-        out[q] = values[low - 1] if low > start else initial[q]
-
-
-@kernel
-def _first_at_most(offsets, times, values, initial, bounds, out):
-    """Write the first time at which curve q, which falls, is at most each of ``bounds[q]``."""
-    for q in range(bounds.shape[0]):
-        for k in range(bounds.shape[1]):
-            low, high = offsets[q], offsets[q + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if values[middle] <= bounds[q, k]:
-                    high = middle
-                else:
-                    low = middle + 1
-            out[q, k] = times[low] if low < offsets[q + 1] else np.inf
-            if initial[q] <= bounds[q, k]:
-                out[q, k] = -np.inf
-
-
-@kernel
-def _restricted_mean(offsets, times, values, initial, horizons, from_left, out):
-    """Write the mean of each curve's distribution, with times cut off at a horizon of its own."""
-    for q in range(offsets.shape[0] - 1):
-        above, below, total = initial[q], 1.0 - initial[q], 0.0
-        horizon = horizons[q]
-        for i in range(offsets[q], offsets[q + 1]):
-            drop = above - values[i]
-            above = values[i]
-            if from_left:
-                total += drop * max(times[i], horizon)
-            else:
-                total += drop * min(times[i], horizon)
-        out[q] = total + horizon * (below if from_left else above)
-
-
-@kernel
-def _cumulate_hazard(offsets, values, initial, out):
-    """Write the sum of the steps of each survival curve, relative to its value before each."""
-    for q in range(offsets.shape[0] - 1):
-        before, total = initial[q], 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            if before > 0.0:
-                total += (before - values[i]) / before
-            before = values[i]
-            out[i] = total

@@ -11,7 +11,8 @@ from cqrf._input.target import Target, rank_target
 from cqrf._survival.curves import RankedTarget, as_curves, step_curves
 from cqrf._survival.innermost import number_ends
 from cqrf._survival.interval_curves import interval_steps
-from cqrf._survival.step_curves import StepCurve, StepCurves
+from cqrf._survival.step_curve import StepCurve
+from cqrf._survival.step_curves import StepCurves
 from cqrf.metrics.ipcw import marginal_weights
 
 SHOWN_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from dask.base import compute
 from dask.delayed import Delayed, delayed
 from distributed import Client, Future
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cqrf._input.causes import Cause, find_cause
 from cqrf._input.features import copy_feature_names
 from cqrf._input.target import read_target
 from cqrf._model.settings import draw_seed, read_settings
 from cqrf._model.skill import compute_skill
-from cqrf._runtime.arguments import exactly, read_choice, read_floats
-from cqrf._survival.quantiles import UNIDENTIFIED, interval_levels, read_levels
-from cqrf._survival.step_curves import BEYOND, BEYOND_MEAN
 from cqrf.dask.fitting import fit_on_cluster
+from cqrf.dask.lazy_methods import LazyMethods
 from cqrf.dask.partitions import align_partitions
-from cqrf.dask.predicting import Call, predict_lazily, send_forest
+from cqrf.dask.predicting import send_forest
 from cqrf.dask.reading import ReadingContext
 from cqrf.estimator import CensoredQuantileForest
 
 
-class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
+class DaskCensoredQuantileForest(LazyMethods, RegressorMixin, BaseEstimator):
     """Forest that predicts quantiles of censored times, for tables on a Dask cluster.
 
     It is, bit for bit, the :class:`~cqrf.CensoredQuantileForest` of the same rows in the same
@@ -117,7 +113,13 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         return self
 
     def to_local(self) -> CensoredQuantileForest:
-        """The fitted :class:`~cqrf.CensoredQuantileForest`, which does not need Dask."""
+        """The fitted forest without Dask.
+
+        Returns
+        -------
+        CensoredQuantileForest
+            With the same trees; it does not keep the features of the training rows.
+        """
         check_is_fitted(self)
         local = self._local()
         copy_feature_names(self, local)
@@ -129,74 +131,25 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         """Share of each feature in the total gain of all splits; the shares sum to 1."""
         return self.to_local().feature_importances_
 
-    def predict(
-        self,
-        X: Any,
-        quantiles: float | Sequence[float] = 0.5,
-        *,
-        cause: Cause | None = None,
-        unidentified: str | None = None,
-    ) -> Any:
-        """Quantiles of the latent time at each row of X, lazily.
-
-        As :meth:`cqrf.CensoredQuantileForest.predict`, with the partitions and the index of X.
-        An Array gives an Array. A DataFrame gives a Series, or, for a sequence of levels, a
-        DataFrame with columns such as q0.5.
-        """
-        levels, is_scalar = read_levels(quantiles)
-        names = [f"q{exactly(level)}" for level in levels]
-        chosen = self._unidentified(unidentified)
-        arguments = {"quantiles": quantiles, "cause": cause, "unidentified": chosen}
-        return self._predict_lazily(X, "predict", arguments, names[0] if is_scalar else names)
-
-    def predict_interval(
-        self, X: Any, coverage: float = 0.95, *, unidentified: str | None = None
-    ) -> Any:
-        """Interval between quantiles, lazily; columns lower and upper."""
-        interval_levels(coverage)
-        arguments = {"coverage": coverage, "unidentified": self._unidentified(unidentified)}
-        return self._predict_lazily(X, "predict_interval", arguments, ["lower", "upper"])
-
-    def predict_survival(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Any:
-        """Survival P(T > t | x) at given times, lazily; columns such as survival365."""
-        return self._predict_at_times(X, "predict_survival", times, "survival", beyond)
-
-    def predict_censoring(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Any:
-        """Survival P(C > t | x) of the censoring time, lazily; columns such as censoring365."""
-        return self._predict_at_times(X, "predict_censoring", times, "censoring", beyond)
-
-    def survival_standard_error(self, X: Any, times: ArrayLike, *, beyond: str = "nan") -> Any:
-        """Standard error of the survival curve, lazily; columns such as error365."""
-        return self._predict_at_times(X, "survival_standard_error", times, "error", beyond)
-
-    def predict_incidence(
-        self, X: Any, times: ArrayLike, cause: Cause, *, beyond: str = "nan"
-    ) -> Any:
-        """Incidence P(T <= t, cause | x) of a cause, lazily; columns such as incidence365."""
-        return self._predict_at_times(X, "predict_incidence", times, "incidence", beyond, cause)
-
-    def predict_mean(
-        self,
-        X: Any,
-        horizon: float | None = None,
-        *,
-        cause: Cause | None = None,
-        beyond: str = "nan",
-    ) -> Any:
-        """Restricted mean, or mean time lost to a cause, lazily."""
-        read_choice("beyond", beyond, BEYOND_MEAN)
-        arguments = {"horizon": horizon, "cause": cause, "beyond": beyond}
-        return self._predict_lazily(X, "predict_mean", arguments, "mean")
-
-    def max_quantile(self, X: Any, *, cause: Cause | None = None) -> Any:
-        """Largest identifiable quantile level at each row of X, lazily."""
-        return self._predict_lazily(X, "max_quantile", {"cause": cause}, "max_quantile")
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Skill over the Kaplan-Meier curve, computed immediately.
 
         As :meth:`cqrf.CensoredQuantileForest.score`: three quantiles of each row, and y, are
         sent to the client.
+
+        Parameters
+        ----------
+        X : Dask DataFrame or Array of shape (n, n_features)
+            Test rows.
+        y : Dask DataFrame, Series or Array
+            Their times and events, as for :meth:`fit`.
+        sample_weight : Dask Series or Array of shape (n,), optional
+            Weights of the test rows; only ratios matter.
+
+        Returns
+        -------
+        float
+            1 is perfect, 0 is no better than one marginal curve for all rows.
         """
         check_is_fitted(self)
         predicted = self.predict(X, self.model_.score_levels, unidentified="clip")
@@ -217,35 +170,6 @@ class DaskCensoredQuantileForest(RegressorMixin, BaseEstimator):
         settings = self.get_params(deep=False)
         settings.pop("client")
         return CensoredQuantileForest(**settings)
-
-    def _predict_lazily(
-        self, X: Any, method: str, arguments: dict[str, Any], names: str | list[str]
-    ) -> Any:
-        check_is_fitted(self)
-        forest = self.to_local().set_params(n_jobs=1)
-        return predict_lazily(forest, self._forest_node(forest), X, Call(method, arguments, names))
-
-    def _unidentified(self, unidentified: str | None) -> str:
-        chosen = self.unidentified if unidentified is None else unidentified
-        return read_choice("unidentified", chosen, UNIDENTIFIED)
-
-    def _predict_at_times(
-        self,
-        X: Any,
-        method: str,
-        times: ArrayLike,
-        name: str,
-        beyond: str,
-        cause: Cause | None = None,
-    ) -> Any:
-        if times is None:
-            raise ValueError(f"{method} on Dask needs times; to_local() gives whole curves.")
-        times = np.atleast_1d(read_floats("times", times))
-        names = [f"{name}{exactly(time)}" for time in times]
-        arguments = {"times": times, "beyond": read_choice("beyond", beyond, BEYOND)}
-        if cause is not None:
-            arguments["cause"] = self.model_.causes[find_cause(cause, self.model_.causes)]
-        return self._predict_lazily(X, method, arguments, names)
 
     def _forest_node(self, forest: CensoredQuantileForest) -> Delayed:
         """The forest as one node of Dask's graph, shared by all partitions."""

@@ -225,7 +225,7 @@ def show_codes(model: Model, column: int, codes: NDArray[np.float64]) -> NDArray
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
-    """At most ``most`` of 0 ... n - 1, evenly spaced from the first to the last.
+    """At most ``most`` of the numbers 0 to n - 1, evenly spaced from the first to the last.
 
     Parameters
     ----------

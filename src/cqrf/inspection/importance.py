@@ -90,7 +90,23 @@ class PermutationImportance:
         return f"PermutationImportance({first}{more}; skill {self.skill:.3f}, {self.n_rows} rows)"
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row per feature, the most important first."""
+        """The importances as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each feature, the most important first; columns ``importance`` and
+            ``standard_error``.
+
+        Examples
+        --------
+        >>> from cqrf import CensoredQuantileForest, datasets
+        >>> X, y, _, _ = datasets.make_aft(100, random_state=0)
+        >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
+        >>> from cqrf.inspection import permutation_importance_oob
+        >>> permutation_importance_oob(forest, features=[0, 1], random_state=0).to_frame().shape
+        (2, 2)
+        """
         import pandas as pd
 
         frame = pd.DataFrame(

@@ -28,7 +28,8 @@ from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, censored, oriented, rank_target, read_target
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.curves import RankedTarget, step_curves
-from cqrf._survival.step_curves import StepCurve, StepCurves
+from cqrf._survival.step_curve import StepCurve
+from cqrf._survival.step_curves import StepCurves
 
 FLOOR = 0.1
 

@@ -19,7 +19,7 @@ LINE: Any = {"color": COLORS[0], "lw": 1.8}
 
 
 def plot_calibration(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
-    """Observed share of events against the predicted level, with its confidence band.
+    """Observed share of subjects with the event before each predicted quantile, with its band.
 
     Curve and band are pale at levels that too few rows can judge; a dotted line marks where these
     begin, and the legend gives the level.
@@ -60,7 +60,8 @@ def plot_calibration(calibration: Calibration, *, ax: Axes | None = None) -> Axe
         if 0 < level < 1:
             text = f"too few rows to judge {side} {level:.2f}"
             ax.axvline(level, color="0.4", lw=1, ls=":", label=text)
-    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted level", ylabel="share of events below it")
+    share = "share of subjects with the event before"
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted level", ylabel=share)
     ax.set_aspect("equal")
     ax.legend(loc="lower right", fontsize="small", **LEGEND)
     return ax

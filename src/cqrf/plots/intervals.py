@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cqrf._survival.step_curves import StepCurve
+from cqrf._survival.step_curve import StepCurve
 from cqrf.plots.style import COLORS
 
 if TYPE_CHECKING:

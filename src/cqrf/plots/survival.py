@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import oriented
 from cqrf._model.fitted import Model
-from cqrf._survival.step_curves import StepCurve, StepCurves
+from cqrf._survival.step_curve import StepCurve
+from cqrf._survival.step_curves import StepCurves
 from cqrf.plots.at_risk import (
     count_rows_at_risk,
     height_at_risk,

@@ -1,4 +1,4 @@
-"""The section on calibration: observed shares of events below each predicted level."""
+"""The section on calibration: observed shares of subjects with the event before a quantile."""
 
 from __future__ import annotations
 

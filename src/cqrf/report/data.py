@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.columns import CATEGORY, DATE, DURATION
-from cqrf._survival.step_curves import StepCurve
+from cqrf._survival.step_curve import StepCurve
 from cqrf._views.causes import count_causes
 from cqrf._views.curves import marginal_curve, thin_curve, time_range
 from cqrf._views.numbers import (

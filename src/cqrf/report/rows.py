@@ -10,7 +10,7 @@ import numpy as np
 from cqrf._model.incidence import Incidence
 from cqrf._model.predict import read_one
 from cqrf._runtime.arguments import is_missing
-from cqrf._survival.step_curves import StepCurve
+from cqrf._survival.step_curve import StepCurve
 from cqrf._views.causes import cause_of
 from cqrf._views.curves import thin_curve
 from cqrf._views.numbers import format_count, round_number, round_numbers

@@ -65,10 +65,10 @@
     const { levels, observed, lower, upper, judged, text } = content.calibration;
     const share = (value) => formatPercent(value);
     const at = drawAxes(host, {
-      label: "Calibration: share of events below each predicted level. " + text[1],
+      label: "Calibration: share of subjects with the event before each predicted quantile. " + text[1],
       legend: [["solid", "observed"], ["band", "95\u00a0% band"], ["faint", "perfect"]], ratio: 0.95, tallest: 600,
       x: { low: 0, high: 1, title: "predicted level", format: share },
-      y: { low: 0, high: 1, title: "share of events below it", format: share },
+      y: { low: 0, high: 1, title: "share with the event before", format: share },
     });
     /* The band is pale between levels of which one cannot be judged. */
     const there = levels.map((_, i) => i)
