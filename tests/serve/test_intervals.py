@@ -7,6 +7,10 @@ import pytest
 from cqrf import CensoredQuantileForest, interval
 from cqrf.cli.roles import GivenRoles
 from cqrf.cli.serve import ServeTask, load_view
+from cqrf.serve.app import make_app
+from cqrf.serve.curve_times import choose_curve_times
+from cqrf.serve.data_rows import read_data_rows
+from cqrf.serve.model_view import make_view
 from cqrf.serve.schema import Limits
 
 
@@ -31,6 +35,19 @@ def table():
 @pytest.fixture(scope="module")
 def forest(table):
     return CensoredQuantileForest(n_estimators=20, random_state=0).fit(*table)
+
+
+@pytest.fixture(scope="module")
+def address(forest, table, start_server):
+    X, y = table
+    rows = read_data_rows(forest, X, y, [str(i + 1) for i in range(len(X))], "t.csv", None)
+    with start_server(make_app(make_view(forest, "m.cqrf", rows), n_jobs=1)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(address, make_client):
+    return make_client(address)
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +77,27 @@ def test_the_training_table_is_known_by_its_intervals(folder, name, is_training)
         str(folder / "m.cqrf"), path, given, None, "127.0.0.1", 0, (), limits, False, 1, False
     )
     assert load_view(task).shows_training == is_training
+
+
+def test_curves_are_given_at_their_steps(client, forest, table):
+    """So that the page draws each step at the quantiles that it has."""
+    X = table[0].head(2)
+    answer = client.post("/subjects", {"subjects": X.to_dict("records")})[1]
+    times = np.array(answer["times"])
+    assert (np.diff(times) > 0).all()
+    curves = forest.predict_survival(X)
+    for subject, curve in zip(answer["subjects"], curves, strict=True):
+        assert set(curve.times) <= set(times)
+        for quantile in subject["quantiles"]:
+            if quantile["value"] is not None:
+                at = int(np.searchsorted(times, quantile["value"]))
+                assert times[at] == quantile["value"]
+                assert subject["survival"][at] <= 1 - quantile["level"] + 1e-6
+                assert subject["survival"][at - 1] >= 1 - quantile["level"] - 1e-6
+
+
+def test_rounded_times_of_steps_are_multiples_of_the_unit(forest, table):
+    view = make_view(forest, "m", unit=2.0)
+    times = choose_curve_times(view, table[0].head(3).to_numpy(), None)
+    np.testing.assert_array_equal(times % 2, 0)
+    assert len(np.unique(times)) == len(times)

@@ -254,12 +254,16 @@ def row_content(
 
 
 def describe_subjects(
-    view: ModelView, matrix: NDArray[np.float64], given: float | None = None
+    view: ModelView,
+    matrix: NDArray[np.float64],
+    given: float | None = None,
+    times: NDArray[np.float64] | None = None,
 ) -> list[dict[str, Any]]:
-    """Everything that the page shows of each row of a matrix."""
+    """Everything that the page shows of each row of a matrix; curves at ``times``, or a grid."""
     check_given(view, given, len(matrix))
     given = None if given is None else float(view.round(given))
-    model, solver, times = view.model, view.solver, view.grid(given)
+    times = view.grid(given) if times is None else times
+    model, solver = view.model, view.solver
     readers: list[Any] = [
         Quantiles(solver, np.array(SHOWN_LEVELS)),
         MaxLevel(solver),
