@@ -1,5 +1,7 @@
 """Models of interval-censored times, as they are served."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,7 +36,9 @@ def table():
 
 @pytest.fixture(scope="module")
 def forest(table):
-    return CensoredQuantileForest(n_estimators=20, random_state=0).fit(*table)
+    forest = CensoredQuantileForest(n_estimators=20, time_unit="months", random_state=0)
+    forest.fit(*table).notes_ = {"time": "R", "lower": "L"}
+    return forest
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,59 @@ def test_rounded_times_of_steps_are_multiples_of_the_unit(forest, table):
     times = choose_curve_times(view, table[0].head(3).to_numpy(), None)
     np.testing.assert_array_equal(times % 2, 0)
     assert len(np.unique(times)) == len(times)
+
+
+def test_rows_have_the_left_ends_of_their_intervals(client, table):
+    y = table[1]
+    kinds = {
+        "exact": y["lower"] == y["upper"],
+        "left": (y["lower"] == 0) & (y["upper"] > 0),
+        "right": np.isinf(y["upper"]),
+    }
+    for kind, rows in kinds.items():
+        number = int(np.flatnonzero(rows)[0])
+        row = client.get(f"/rows/{number + 1}")[1]
+        assert row["lower"] == (None if kind == "left" else y["lower"][number])
+        assert row["time"] == (y["lower"] if kind == "right" else y["upper"])[number]
+    number = int(np.flatnonzero(~np.logical_or.reduce([*kinds.values()]))[0])
+    row = client.get(f"/rows/{number + 1}")[1]
+    assert (row["lower"], row["time"]) == (y["lower"][number], y["upper"][number])
+    (subject,) = client.post("/subjects", {"subjects": table[0].head(1).to_dict("records")})[1][
+        "subjects"
+    ]
+    for each in subject["neighbours"]:
+        assert each["lower"] in (None, y["lower"][each["row"] - 1])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_the_page_shows_intervals_as_such(browser, address, table, width, scheme):
+    browser.open(f"{address}/", width=width, scheme=scheme)
+    browser.wait("Number(document.body.dataset.ready || 0) > 0")
+    browser.settle()
+    assert browser.complaints() == []
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    texts = browser.run("[...document.querySelectorAll('#curves text')].map(t => t.textContent)")
+    assert "time (months)" in texts
+    cells = browser.run(
+        "[...document.querySelectorAll('table.neighbours tbody tr')]"
+        ".map(r => [r.cells[0].textContent, r.cells[2].textContent, r.cells[3].textContent])"
+    )
+    y = table[1]
+    for label, time, kind in cells:
+        lower, upper = y[int(label) - 1].tolist()
+        assert kind == (
+            "exact"
+            if lower == upper
+            else "right-censored"
+            if upper == np.inf
+            else "left-censored"
+            if lower == 0
+            else "interval"
+        )
+        if kind == "interval":
+            assert re.fullmatch(r"[\d.]+ to [\d.]+", time)
+    browser.run(
+        "[...document.querySelectorAll('table.neighbours tbody tr')].find(r =>"
+        " r.cells[3].textContent === 'interval').querySelector('button').click()"
+    )
+    browser.wait("/between [\\d.]+ and [\\d.]+\\u00a0months/.test(document.body.innerText)")

@@ -72,7 +72,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "cqrf": "",  # the public names, loaded on first use
     },
     {
-        "_views": "causes curves effects numbers pages training_table",
+        "_views": "causes curves effects intervals numbers pages training_table",
     },
     {
         "cli": "app cause_columns cells conformal console effect_words effects evaluate fit "
@@ -81,9 +81,9 @@ LAYERS: tuple[dict[str, str], ...] = (
         "writers",
         "report": "calibration content data effect_averages effects evaluation features page "
         "predictions rows words",
-        "serve": "app cause_schema columns computing data_rows description effect_openapi "
-        "effect_schema effect_view effects incidence known middleware model_view openapi "
-        "predictions protocol responses schema values",
+        "serve": "app cause_schema columns computing curve_times data_rows description "
+        "effect_openapi effect_schema effect_view effects incidence known middleware model_view "
+        "openapi predictions protocol responses schema values",
         "dask": "estimator fitting growing partitions predicting preparing reading tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "
         "node_sizes page paper_quantiles peers references results",

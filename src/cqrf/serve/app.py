@@ -75,6 +75,7 @@ SHARED_ASSETS = {
     "/elements.js": ("elements.js", SCRIPT),
     "/charts.js": ("charts.js", SCRIPT),
     "/causes.js": ("causes.js", SCRIPT),
+    "/outcomes.js": ("outcomes.js", SCRIPT),
     "/arms.js": ("arms.js", SCRIPT),
 }
 

@@ -31,6 +31,7 @@ from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import Solution
 from cqrf._views.causes import cause_of
 from cqrf._views.curves import SHOWN_LEVELS
+from cqrf._views.intervals import left_end_of
 from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
 from cqrf.serve.incidence import list_incidences, predict_causes
@@ -327,6 +328,7 @@ def list_neighbours(
             "weight": round(float(weights[k]), DECIMALS),
             "time": float(data.training.time[rows[k]]),
             "event": bool(data.training.event[rows[k]]),
+            **left_end_of(data.left_ends, int(rows[k])),
             **cause_of(data.training, int(rows[k])),
             "values": row_values(data, int(rows[k]), columns),
         }
