@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from cqrf._model.incidence import Incidence
+from cqrf._model.intervals import LowerCurves
 from cqrf._model.predict import read_one
 from cqrf._runtime.arguments import is_missing
 from cqrf._survival.step_curves import StepCurve
 from cqrf._views.causes import cause_of
 from cqrf._views.curves import thin_curve
+from cqrf._views.intervals import find_left_ends, left_end_of
 from cqrf._views.numbers import format_count, round_number, round_numbers
 from cqrf.report.predictions import TablePredictions
 
@@ -64,12 +66,32 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
         "unit": SURVIVAL_UNIT,
         "times": round_numbers(times),
         "rows": rows,
+        "intervals": list_intervals(table),
     }
 
 
 def thin_curves(table: TablePredictions) -> list[StepCurve]:
     """Survival curves of the rows that are drawn, with fewer steps."""
     return [thin_curve(curve, MAX_STEPS) for curve in table.curves(table.drawn_rows)]
+
+
+def list_intervals(table: TablePredictions) -> list[dict[str, Any]] | None:
+    """What interval censoring leaves open in each of the listed rows; None without it.
+
+    ``lower`` is the left end of a row, if the table has intervals, and ``curve`` the smallest
+    survival curve that fits as well, of a row that is drawn, if the forest has them.
+    """
+    ends, model, drawn = find_left_ends(table.target), table.model, table.drawn_rows
+    if ends is None and model.lower is None:
+        return None
+    curves: dict[int, Any] = {}
+    if model.lower is not None:
+        lower = read_one(model, table.queries.take(drawn), LowerCurves(), table.forest.n_jobs)
+        for row, curve in zip(drawn.tolist(), lower, strict=True):
+            thinned = thin_curve(curve, MAX_STEPS)
+            values = np.rint(thinned.values * SURVIVAL_UNIT).astype(int).tolist()
+            curves[row] = {"curve": {"times": round_numbers(thinned.times), "values": values}}
+    return [left_end_of(ends, row) | curves.get(row, {}) for row in table.listed_rows.tolist()]
 
 
 def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
@@ -108,9 +130,20 @@ def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:
     if table.out_of_bag:
         text[0] += " Predictions are out of bag: from the trees that did not draw the row."
     left = table.censoring == "left"
-    text.append(
+    written = (
         f"A censored time is written {'<12' if left else '12+'}: the event came "
-        f"{'before' if left else 'after'} it. A quantile that is not identifiable because of "
+        f"{'before' if left else 'after'} it."
+        if table.target.lower is None
+        else "The time of a row is written 10 to 12 if it is known to this interval, <12 if it is "
+        "left-censored, 12+ if it is right-censored. The picture has a band where the event came."
+    )
+    if table.model.lower is not None:
+        written += (
+            " A quantile is the right end of its interval. All curves in the shaded area fit the "
+            "training rows equally well."
+        )
+    text.append(
+        f"{written} A quantile that is not identifiable because of "
         f"censoring is written {'<12' if left else '>12'}, with the time of the row's "
         f"{'first' if left else 'last'} neighbour. The {'min.' if left else 'max.'} level is the "
         f"{'smallest' if left else 'largest'} identifiable one."
