@@ -79,8 +79,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "fit_commands incidence_outputs info model_commands models notation options outputs "
         "predict report reproduce roles serve subgroups tables target_columns text_files warm "
         "writers",
-        "report": "calibration content data effect_averages effects evaluation features page "
-        "predictions rows words",
+        "report": "calibration causes content data effect_averages effects evaluation features "
+        "page predictions rows words",
         "serve": "app cause_schema columns computing curve_times data_rows description "
         "effect_openapi effect_schema effect_view effects incidence known middleware model_view "
         "openapi predictions protocol responses schema values",

@@ -23,6 +23,7 @@ from cqrf._views.numbers import (
 )
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.report.calibration import describe_calibration
+from cqrf.report.causes import describe_cause_scores, describe_incidence
 from cqrf.report.data import describe_data, describe_kinds
 from cqrf.report.evaluation import describe_evaluation, describe_skill, find_skill
 from cqrf.report.features import describe_dependence, describe_importance
@@ -63,8 +64,9 @@ def build_content(
             "survival": table.words.survival_title,
         },
         "time_range": round_numbers(time_range(np.concatenate(times)), 6),
-        "data": describe_data(table),
+        "data": describe_data(table) | {"incidence": describe_incidence(table)},
         "evaluation": describe_evaluation(table),
+        "cause_scores": describe_cause_scores(table),
         "calibration": describe_calibration(table),
         "importance": describe_importance(table),
         "dependence": describe_dependence(table),

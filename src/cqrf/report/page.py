@@ -30,7 +30,7 @@ class PageAssets(NamedTuple):
 REPORT = PageAssets(
     "report.html",
     ("base.css", "elements.js", "charts.js", "causes.js", "outcomes.js"),
-    ("report.css", "fill.js", "intervals.js", "rows.js", "report.js"),
+    ("report.css", "fill.js", "incidence.js", "intervals.js", "rows.js", "report.js"),
 )
 EFFECTS = PageAssets(
     "effects.html",

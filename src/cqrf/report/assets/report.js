@@ -231,6 +231,10 @@
   }
   draw(byId("histogram"), drawHistogram);
   draw(byId("marginal"), drawMarginal);
+  if (content.data.incidence) {
+    byId("by-cause").hidden = false;
+    draw(byId("incidence"), (host) => drawTableIncidence(host, content));
+  }
   fillTable("columns", content.data.columns);
   const nMore = content.data.columns.length - MAX_PRINTED;
   if (nMore > 0) byId("more-columns").textContent = `${nMore} more columns are not printed.`;
@@ -242,6 +246,11 @@
     if (interval) value.append(element("span", { class: "note" }, interval));
     return [cell, value, baseline];
   }), ["", "number", "number"]);
+  if (content.cause_scores) {
+    byId("of-causes").hidden = false;
+    fillText("of-causes", content.cause_scores.text);
+    fillTable("cause-scores", listCauseScores(content.cause_scores.causes), ["", "number", "number"]);
+  }
   if (content.calibration.levels) draw(byId("calibrated"), drawCalibration);
   listBars();
   const panels = makePanels();
