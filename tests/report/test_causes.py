@@ -1,15 +1,18 @@
 """The report on a forest that tells causes apart."""
 
+import re
+
 import numpy as np
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
+from cqrf._views.curves import SHOWN_LEVELS
 from cqrf.evaluation import evaluate
 from cqrf.report import write_report
 from cqrf.report.content import build_content
 from cqrf.report.rows import SURVIVAL_UNIT
 
-STEPS, SURVIVAL, SHARES, CAUSE = 7, 8, 9, 10  # fields of a row, as in assets/rows.js
+STEPS, SURVIVAL, SHARES, CAUSE, OF_CAUSES = 7, 8, 9, 10, 11  # fields of a row, as in assets/rows.js
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,18 @@ def test_a_row_has_the_out_of_bag_incidence_of_each_cause(table, content):
             assert np.abs(np.array(row[SHARES][k]) / SURVIVAL_UNIT - wanted).max() < 0.1
             assert row[SHARES][k][-1] == pytest.approx(SURVIVAL_UNIT * wanted[-1], abs=1)
         assert row[CAUSE] == (str(table[1]["cause"][number]) or None)
+
+
+def test_a_row_has_the_quantiles_of_each_cause(content):
+    forest, page = content
+    curves = forest.predict_incidence_oob()
+    drawn = [row for row in page["rows"]["rows"] if len(row) > OF_CAUSES]
+    assert len(drawn) == 20
+    for k, cause in enumerate(forest.causes_):
+        wanted = curves.quantiles(cause, np.array(SHOWN_LEVELS)).values
+        for row in drawn:
+            found = [np.inf if value is None else value for value in row[OF_CAUSES][k]]
+            np.testing.assert_allclose(found, wanted[row[0] - 1], rtol=1e-3)
 
 
 def test_rows_of_one_kind_of_event_have_no_shares(table):
@@ -114,6 +129,8 @@ def test_a_row_is_drawn_with_all_causes(browser, table, content, tmp_path, width
     assert browser.complaints() == []
     assert browser.run("document.querySelectorAll('#curve path.fill-cause').length") == 2
     assert browser.run("document.querySelectorAll('#incidence path.fill-cause').length") == 2
+    quantiles = browser.run("document.getElementById('cause-quantiles').textContent")
+    assert re.search(r"quantile of each cause: death [\w .]+, relapse [\w .]+", quantiles)
     heads = "[...document.querySelectorAll('#cause-scores tbody th')].map(h => h.innerText)"
     assert browser.run(heads) == ["death", "relapse"]
     label = browser.run("document.querySelector('#curve svg').getAttribute('aria-label')")

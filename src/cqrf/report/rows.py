@@ -13,7 +13,7 @@ from cqrf._model.predict import read_one
 from cqrf._runtime.arguments import is_missing
 from cqrf._survival.step_curves import StepCurve
 from cqrf._views.causes import cause_of
-from cqrf._views.curves import thin_curve
+from cqrf._views.curves import SHOWN_LEVELS, thin_curve
 from cqrf._views.intervals import find_left_ends, left_end_of
 from cqrf._views.numbers import format_count, round_number, round_numbers
 from cqrf.report.predictions import TablePredictions
@@ -28,9 +28,9 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
 
     A row is a list: label, time, event, quantiles, largest identifiable level, last neighbour; if
     it has a curve, then survival before the first step, steps, survival after each step; with
-    several causes, then the incidence of each after each step, and the number of the row's cause. A
-    step is the index of its time in ``times``. ``assets/rows.js`` names the same fields in the same
-    order.
+    several causes, then the incidence of each after each step, the row's cause, and the quantiles
+    of each cause. A step is the index of its time in ``times``. ``assets/rows.js`` names the same
+    fields in the same order.
     """
     labels = read_labels(ids, len(table.target.time))
     drawn = table.drawn_rows.tolist()
@@ -95,7 +95,7 @@ def list_intervals(table: TablePredictions) -> list[dict[str, Any]] | None:
 
 
 def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
-    """Incidence of each cause at the steps of a row's curve, and its cause; by row.
+    """Incidence of each cause at the steps of a row's curve, its cause, quantiles of each; by row.
 
     Empty if there is one kind of event.
     """
@@ -103,12 +103,15 @@ def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
     if not model.causes:
         return {}
     found = read_one(model, table.queries.take(rows), Incidence(), table.forest.n_jobs)
+    levels = np.array(SHOWN_LEVELS)
+    reached = [found.quantiles(cause, levels).values for cause in model.causes]
     number = table.target.cause
     content = {}
     for i, (row, curve) in enumerate(zip(rows.tolist(), thin_curves(table), strict=True)):
         values = [found[cause][i](curve.times, "extend") for cause in model.causes]
         shares = [np.rint(each * SURVIVAL_UNIT).astype(int).tolist() for each in values]
-        content[row] = [shares, name_cause(table, row) if number is not None else None]
+        of_row = name_cause(table, row) if number is not None else None
+        content[row] = [shares, of_row, [round_numbers(each[i]) for each in reached]]
     return content
 
 
@@ -126,7 +129,10 @@ def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:
     ]
     if table.model.causes:
         text[0] = text[0].replace("its survival curve.", "the incidence of each cause.")
-        text[0] += " Quantiles are those of the time to any event."
+        text[0] += (
+            " Quantiles are those of the time to any event; that of a cause is the time at which "
+            "its incidence reaches the level."
+        )
     if table.out_of_bag:
         text[0] += " Predictions are out of bag: from the trees that did not draw the row."
     left = table.censoring == "left"

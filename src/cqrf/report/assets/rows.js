@@ -3,7 +3,7 @@
    A row is an array; report/rows.py writes its fields in this order. Some rows end before INITIAL:
    they have no curve. */
 
-const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL, SHARES, CAUSE] = Array(11).keys();
+const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL, SHARES, CAUSE, OF_CAUSES] = Array(12).keys();
 
 const MAX_SHOWN = 500;  // rows that the list has at once; a search reaches all
 
@@ -150,6 +150,7 @@ function listRows(content, state) {
     const row = chosen.row;
     const unit = words.unit ? `\u00a0${words.unit}` : "";
     byId("chosen").textContent = `${row[LABEL]}: ${describeTime(nameEvent(row), outcome(row), fromLeft, unit)}`;
+    byId("cause-quantiles").textContent = "";
     const list = byId("quantiles");
     list.replaceChildren();
     const host = byId("curve");
@@ -163,7 +164,15 @@ function listRows(content, state) {
       if (k === state.level) item.setAttribute("aria-current", "true");
       list.append(item);
     });
+    if (row.length > OF_CAUSES) listOfCauses(row);
     draw(host, () => drawCurve(host, row));
+  }
+
+  /* The chosen quantile of each cause; null if its incidence does not reach the level. */
+  function listOfCauses(row) {
+    const found = row[OF_CAUSES].map((values) => values[state.level]);
+    const texts = found.map((value, k) => `${content.causes[k]} ${value === null ? "not reached" : formatNumber(value)}`);
+    byId("cause-quantiles").textContent = `${formatPercent(levels[state.level])} quantile of each cause: ${texts.join(", ")}`;
   }
 
   /* The curve of a row as far as its quantiles tell it. */
