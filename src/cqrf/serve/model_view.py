@@ -23,6 +23,7 @@ from cqrf.serve.values import Column
 
 N_TIMES = 161  # of the even grid on which curves are given
 PADDING = 0.1  # share of the range of times that is drawn beyond its ends
+LARGEST = float(np.finfo(np.float64).max)
 NO_REMAINING_ERRORS = (
     "standard errors are not available for the time that remains after a time already survived."
 )
@@ -82,7 +83,8 @@ class ModelView:
         longest = float(self.model.training_target.time.max()) - given
         if longest <= 0:  # nothing is known: the grid only gives the chart an axis
             longest = float(np.ptp(self.times))
-        return self.round_grid(np.linspace(0.0, (1 + PADDING) * longest, N_TIMES))
+        end = min((1 + PADDING) * longest, LARGEST)  # of a huge negative time it would be infinite
+        return self.round_grid(np.linspace(0.0, end, N_TIMES))
 
     def round_grid(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """A grid of multiples of the unit, if there is one."""
