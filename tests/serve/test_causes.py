@@ -143,6 +143,13 @@ def test_a_forest_of_one_kind_of_event_has_no_causes(table, start_server, make_c
     assert "causes" not in row
 
 
+def test_the_page_of_the_api_lists_what_it_says_of_causes(browser, forest, start_server):
+    with start_server(make_app(make_view(forest, "m"), n_jobs=1)) as address:
+        browser.open(f"{address}/docs")
+        browser.wait("document.body.innerText.includes('Schema: CauseQuantile')")
+        assert browser.complaints() == []
+
+
 AREAS = "[...document.querySelectorAll('#curves path.fill-cause')].length"
 
 
