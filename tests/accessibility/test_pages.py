@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from cqrf import CensoredQuantileForest
+from cqrf import CensoredQuantileForest, interval
 from cqrf.datasets import load_mgus2, load_pbc
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.report import report_effects, write_report
@@ -22,7 +22,7 @@ from support.server import running
 
 WIDTHS = (1280, 360)
 SCHEMES = ("light", "dark")
-KINDS = ("times", "causes", "effects")
+KINDS = ("times", "causes", "intervals", "effects")
 MANUAL_PAGES = (
     "index.html",
     "api/generated/cqrf.CensoredQuantileForest.html",
@@ -48,6 +48,14 @@ def make_causes():
     return CensoredQuantileForest(n_estimators=40, random_state=0).fit(X, y), X, y
 
 
+def make_intervals():
+    """Times that are known up to the year."""
+    table = load_pbc(as_frame=True)
+    X, years = table.X.head(300), table.y["time"][:300] // 365
+    y = interval(years, np.where(table.y["event"][:300], years + 1, np.inf))
+    return CensoredQuantileForest(n_estimators=40, random_state=0).fit(X, y), X, y
+
+
 def make_effects():
     table = load_pbc(as_frame=True)
     randomised = table.X["trt"].notna().to_numpy()
@@ -61,7 +69,12 @@ def make_effects():
 @pytest.fixture(scope="module")
 def fitted():
     """A forest of each kind, with its table."""
-    return {"times": make_times(), "causes": make_causes(), "effects": make_effects()}
+    return {
+        "times": make_times(),
+        "causes": make_causes(),
+        "intervals": make_intervals(),
+        "effects": make_effects(),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +82,7 @@ def reports(fitted, tmp_path_factory):
     """Path of a report on each kind of forest."""
     folder = tmp_path_factory.mktemp("accessibility")
     paths = {kind: folder / f"{kind}.html" for kind in KINDS}
-    for kind in ("times", "causes"):
+    for kind in ("times", "causes", "intervals"):
         forest, X, y = fitted[kind]
         write_report(forest, X, y, paths[kind], title=kind, source="table.csv")
     report_effects(fitted["effects"][0], paths["effects"], title="effects", source="table.csv")

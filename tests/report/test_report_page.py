@@ -68,7 +68,8 @@ def test_the_page_is_small(page):
 
 
 def test_nothing_refers_to_the_network(page):
-    text = page.read_text(encoding="utf-8")
+    # The hashes of the policy are in base64, which may have two slashes.
+    text = re.sub(r"'sha256-[^']+'", "", page.read_text(encoding="utf-8"))
     assert not re.search(r"https?:|//[a-z]|@import|\burl\((?!#)", text, re.IGNORECASE)
     reader, *_ = read(page)
     links = [value for name, value in reader.attributes if name in ("src", "href")]

@@ -221,6 +221,13 @@ def survive(browser, time):
     browser.settle()
 
 
+def test_the_axis_of_time_ends_after_any_time_survived(view):
+    for given in (60.0, -60.0, -1.7e308):
+        grid = view.grid(given)
+        assert np.isfinite(grid).all()
+        assert grid[-1] >= view.model.training_target.time.max() - given
+
+
 def test_the_box_of_the_time_survived(opened, view):
     before = opened.run(SENTENCE)
     label = "document.querySelector('#survived').textContent"

@@ -58,11 +58,32 @@ def test_predict_answers_with_each_cause(client, forest, table):
             time = forest.predict(query, 0.1, cause=cause, unidentified="nan")[0]
             assert low == (None if np.isnan(time) else pytest.approx(time))
             assert high is None
+            last = forest.predict_incidence(query)[cause][0].end
+            free = forest.predict_survival(query)[0].values[-1]
+            entry = each["quantiles"][1]
+            if each["max_level"] + free < 0.95:
+                assert (entry["bound"], entry["reason"]) == (None, "never")
+            else:
+                assert (entry["bound"], entry["reason"]) == (pytest.approx(last), "after_bound")
             lost = forest.predict_mean(query, 4, cause=cause)[0]
             assert each["time_lost"][0]["value"] == pytest.approx(lost)
             assert each["max_level"] == pytest.approx(forest.max_quantile(query, cause=cause)[0])
         parts = [each["incidence"][1]["probability"] for each in row["causes"]]
         assert sum(parts) + row["survival"][1]["probability"] == pytest.approx(1)
+
+
+def test_a_quantile_of_a_cause_without_a_time_has_the_reason(client, table):
+    """A level may be reached after the last known time only if enough have had no event by then."""
+    asked = {"rows": as_rows(table[0][:10]), "quantiles": [0.01, 0.3, 0.4, 0.5, 0.95]}
+    rows = client.post("/predict", asked)[1]["rows"]
+    found = [each for row in rows for cause in row["causes"] for each in cause["quantiles"]]
+    assert {each["reason"] for each in found} == {None, "after_bound", "never"}
+    for each in found:
+        assert (each["value"] is None) == (each["reason"] is not None)
+        assert (each["bound"] is None) == (each["reason"] != "after_bound")
+    late = client.post("/predict", {**asked, "given": 100})[1]["rows"][0]["causes"]
+    reasons = {each["reason"] for cause in late for each in cause["quantiles"]}
+    assert reasons == {"given_too_late"}
 
 
 def test_incidence_of_what_remains(client, forest, table):
@@ -120,6 +141,13 @@ def test_a_forest_of_one_kind_of_event_has_no_causes(table, start_server, make_c
         assert client.get("/model")[1]["causes"] == []
         (row,) = client.post("/predict", {"rows": as_rows(X[:1])})[1]["rows"]
     assert "causes" not in row
+
+
+def test_the_page_of_the_api_lists_what_it_says_of_causes(browser, forest, start_server):
+    with start_server(make_app(make_view(forest, "m"), n_jobs=1)) as address:
+        browser.open(f"{address}/docs")
+        browser.wait("document.body.innerText.includes('Schema: CauseQuantile')")
+        assert browser.complaints() == []
 
 
 AREAS = "[...document.querySelectorAll('#curves path.fill-cause')].length"

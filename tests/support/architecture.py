@@ -78,18 +78,18 @@ LAYERS: tuple[dict[str, str], ...] = (
         "cqrf": "",  # the public names, loaded on first use
     },
     {
-        "_views": "causes curves effects numbers pages training_table",
+        "_views": "causes curves effects intervals numbers pages training_table",
     },
     {
         "cli": "app cause_columns cells conformal console effect_words effects evaluate fit "
         "fit_commands incidence_outputs info model_commands models notation options outputs "
         "predict report reproduce roles serve subgroups tables target_columns text_files warm "
         "writers",
-        "report": "calibration content data effect_averages effects evaluation features page "
-        "predictions rows words",
-        "serve": "app cause_schema columns computing data_rows description effect_openapi "
-        "effect_schema effect_view effects incidence known middleware model_view openapi "
-        "predictions protocol responses schema values",
+        "report": "calibration causes content data effect_averages effects evaluation features "
+        "page predictions rows words",
+        "serve": "app cause_schema columns computing curve_times data_rows description "
+        "effect_openapi effect_schema effect_view effects incidence known middleware model_view "
+        "openapi predictions protocol responses schema values",
         "dask": "estimator fitting growing lazy_methods partitions predicting preparing reading "
         "tasks working",
         "study": "beyond catalog censoring_survival curves experiment figures intervals methods "

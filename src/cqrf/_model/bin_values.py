@@ -43,8 +43,7 @@ def estimate_bin_values(edges: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([np.nan])  # one value only, which no edge tells
     if max(-edges[0], edges[-1]) > HUGE:  # sums and differences would overflow
         with np.errstate(over="ignore"):
-            values = estimate_bin_values(edges / 8) * 8
-        return np.clip(values, -LARGEST, LARGEST)
+            return np.clip(estimate_bin_values(edges / 8) * 8, -LARGEST, LARGEST)
     if len(edges) == 1:
         return np.array([edges[0] - 0.5, edges[0] + 0.5])
     values = even_values(edges) if are_evenly_spaced(edges) else reflected_values(edges)

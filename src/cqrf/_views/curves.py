@@ -48,6 +48,15 @@ def marginal_curve(target: Target, censoring: str, *, of_censoring: bool = False
     )[0]
 
 
+def marginal_lower_curve(target: Target) -> StepCurve | None:
+    """With intervals, the smallest survival curve that fits as well as ``marginal_curve``."""
+    if target.lower is None:
+        return None
+    ranked, order = rank_target(target, "right")
+    steps = interval_steps(marginal_weights(None, len(order)), number_ends(ranked))
+    return as_curves(steps.at_left(), "right")[0]
+
+
 def thin_curve(curve: StepCurve, max_steps: int) -> StepCurve:
     """Keep at most ``max_steps`` steps, at even heights, with the first and the last."""
     n = len(curve.times)

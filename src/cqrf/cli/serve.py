@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 import uvicorn
 
 from cqrf import CensoredQuantileForest
@@ -19,7 +20,7 @@ from cqrf.cli.models import is_treatment_file
 from cqrf.cli.notation import Notation
 from cqrf.cli.roles import GivenRoles, Roles, read_ids
 from cqrf.cli.tables import as_known, name_labels, name_source, read_whole
-from cqrf.cli.target_columns import Rows, read_target_columns, take_valid
+from cqrf.cli.target_columns import Rows, TargetRoles, read_target_columns, take_valid
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.serve.app import make_app
 from cqrf.serve.data_rows import AnyForest, DataRows, read_data_rows, rows_model
@@ -141,12 +142,21 @@ def read_outcomes(forest: AnyForest, rows: Rows, given: GivenRoles) -> Any:
     causes = forest.causes_ if isinstance(forest, CensoredQuantileForest) else ()
     roles = Roles.from_notes(forest.notes_, given, causes).target
     if not any((given.time, given.event, given.event_value, given.entry, given.censored)):
-        names = [name for name in (roles.time, roles.event, roles.entry) if name]
+        names = [name for name in (roles.time, roles.event, roles.entry, roles.lower) if name]
         if any(name not in rows.table.column_names for name in names):
             return None
-        if any(rows.table.column(name).null_count for name in names[:2]):
+        if lack_outcomes(rows, roles):
             return None
     return read_target_columns(take_valid(rows, roles)[0], roles)
+
+
+def lack_outcomes(rows: Rows, roles: TargetRoles) -> bool:
+    """Whether a row has no time or no event; of an interval, one end may be an empty cell."""
+    if roles.lower is not None:
+        ends = (rows.table.column(name).is_null() for name in (roles.lower, roles.time))
+        return bool(pc.any(pc.and_(*ends)).as_py())
+    needed = [name for name in (roles.time, roles.event) if name]
+    return any(rows.table.column(name).null_count > 0 for name in needed)
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cqrf._views.numbers import format_number, format_percent, round_numbers
 from cqrf.calibration import Calibration, calibrate_curves
-from cqrf.report.evaluation import describe_failure
+from cqrf.report.evaluation import ONLY_INTERVALS, describe_failure
 from cqrf.report.predictions import TablePredictions
 
 SIGNIFICANCE = 0.05
@@ -17,6 +17,8 @@ SIGNIFICANCE = 0.05
 
 def describe_calibration(table: TablePredictions) -> dict[str, Any]:
     """Content of the section on calibration."""
+    if table.target.lower is not None:
+        return {"text": [f"Calibration {ONLY_INTERVALS}."], "levels": None}
     try:
         found = calibrate(table)
     except ValueError as error:

@@ -23,7 +23,8 @@ from cqrf._views.numbers import (
 )
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.report.calibration import describe_calibration
-from cqrf.report.data import describe_data
+from cqrf.report.causes import describe_cause_scores, describe_incidence
+from cqrf.report.data import describe_data, describe_kinds
 from cqrf.report.evaluation import describe_evaluation, describe_skill, find_skill
 from cqrf.report.features import describe_dependence, describe_importance
 from cqrf.report.predictions import TablePredictions, predict_table
@@ -63,8 +64,9 @@ def build_content(
             "survival": table.words.survival_title,
         },
         "time_range": round_numbers(time_range(np.concatenate(times)), 6),
-        "data": describe_data(table),
+        "data": describe_data(table) | {"incidence": describe_incidence(table)},
         "evaluation": describe_evaluation(table),
+        "cause_scores": describe_cause_scores(table),
         "calibration": describe_calibration(table),
         "importance": describe_importance(table),
         "dependence": describe_dependence(table),
@@ -92,13 +94,15 @@ def choose_level(table: TablePredictions) -> int:
 def summarise(table: TablePredictions) -> str:
     """The report in two sentences."""
     target = table.target
-    n, n_events = len(target.time), int(target.event.sum())
     skill, reason = find_skill(table)
     if skill is None:
         result = f"Its skill {reason if str(reason).startswith('cannot') else f'is {reason}'}."
     else:
         sentence = describe_skill(skill)
         result = f"{describe_sample(table)}, {sentence[0].lower()}{sentence[1:]}"
+    if target.lower is not None:
+        return f"{describe_kinds(target)}. {result}"
+    n, n_events = len(target.time), int(target.event.sum())
     return (
         f"{format_count(n, 'row')} with {format_count(n_events, 'event')}; "
         f"{format_percent(1 - n_events / n)} of the times are censored, and "
@@ -120,7 +124,7 @@ def describe_follow_up(table: TablePredictions) -> str:
     target = table.target
     words = table.words
     observed = f"the median observed time is {words.format_time(float(np.median(target.time)))}"
-    if table.censoring == "left" or target.event.all() or target.lower is not None:
+    if table.censoring == "left" or target.event.all():
         return observed
     curve = marginal_curve(target, "right", of_censoring=True)
     below = np.flatnonzero(curve.values <= 0.5)
@@ -133,9 +137,10 @@ def describe_limits(table: TablePredictions) -> dict[str, Any]:
     """Content of the section on what is not identifiable."""
     event_times, words = table.train.time[table.train.event], table.words
     if table.censoring == "right":
+        came = "is at" if table.train.lower is None else "had come by"
+        last = words.format_time(event_times.max())
         text = [
-            f"The last event of the training rows is at {words.format_time(event_times.max())}: no "
-            "predicted quantile is later.",
+            f"The last event of the training rows {came} {last}: no predicted quantile is later.",
             "For a single row the limit is often lower. If the last of its neighbours are "
             "censored, its survival curve does not reach 0, and the levels beyond its end are not "
             "identifiable. The report then says “later than” the time of the last neighbour, and "

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.columns import CATEGORY, DATE, DURATION
+from cqrf._input.target import Target
 from cqrf._survival.step_curve import StepCurve
 from cqrf._views.causes import count_causes
-from cqrf._views.curves import marginal_curve, thin_curve, time_range
+from cqrf._views.curves import marginal_curve, marginal_lower_curve, thin_curve, time_range
+from cqrf._views.intervals import count_kinds
 from cqrf._views.numbers import (
     format_count,
     format_number,
@@ -44,16 +46,20 @@ def describe_data(table: TablePredictions) -> dict[str, Any]:
         "histogram": {"edges": round_numbers(edges, 6), "events": events, "censored": censored},
         "at_risk": count_at_risk(table),
         "event_curve": curve_content(marginal_curve(target, censoring)),
+        "lower_curve": curve_content(marginal_lower_curve(target)),
         "censoring_curve": curve_content(marginal_curve(target, censoring, of_censoring=True)),
     }
 
 
-def count_at_risk(table: TablePredictions) -> dict[str, Any]:
+def count_at_risk(table: TablePredictions) -> dict[str, Any] | None:
     """Rows at risk at ``start``, ``start + step``, ...: at each time that the axis may label.
 
-    The axis has at most MAX_TICKS labels, at multiples of 1, 2 or 5 times a power of 10.
+    None with intervals: whether a row is at risk is then not known at every time. The axis has at
+    most MAX_TICKS labels, at multiples of 1, 2 or 5 times a power of 10.
     """
     target = table.target
+    if target.lower is not None:
+        return None
     low, high = time_range(np.concatenate([target.time, table.train.time]))
     step = 10.0 ** np.floor(np.log10((high - low) / MAX_TICKS))
     times = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
@@ -80,18 +86,21 @@ def describe_rows_and_entry(table: TablePredictions) -> list[str]:
     if counts := count_causes(target):
         listed = (f"{each['events']:,} of cause {each['cause']}" for each in counts)
         name = f" ({', '.join(listed)})"
-    text = [
-        f"{format_count(n, 'row')}: {format_count(n_events, 'event')}{name}, "
-        f"{n - n_events:,} censored ({format_percent(1 - n_events / n)}). If a time is censored, "
-        f"the event happened at an unknown time {side} it.",
-    ]
-    if target.lower is not None:
-        n_open = int((target.lower < target.time).sum())
-        text.append(
-            f"{format_count(n_open, 'event')} {'is' if n_open == 1 else 'are'} known only to an "
-            "interval: the time shown is its right end, the first at which the event had come. The "
-            "curve is the maximum likelihood estimate; it falls at right ends."
-        )
+    if target.lower is None:
+        text = [
+            f"{format_count(n, 'row')}: {format_count(n_events, 'event')}{name}, "
+            f"{n - n_events:,} censored ({format_percent(1 - n_events / n)}). If a time is "
+            f"censored, the event happened at an unknown time {side} it.",
+        ]
+    else:
+        text = [
+            f"{describe_kinds(target)}{name}. In an interval, the event came after its left end "
+            "and by its right end; if a row is left-censored, only its right end is known; if it "
+            "is right-censored, only its left end.",
+            "The curve is the maximum likelihood estimate, with its steps at right ends. Where a "
+            "step lies between the ends of its interval is not determined: all curves in the "
+            "shaded area fit these rows equally well.",
+        ]
     if target.entry is not None and np.isfinite(target.entry).any():
         n_late = int(np.isfinite(target.entry).sum())
         text.append(
@@ -101,6 +110,13 @@ def describe_rows_and_entry(table: TablePredictions) -> list[str]:
     if len(table.names) > MAX_COLUMNS:
         text.append(f"The first {MAX_COLUMNS} of {len(table.names):,} columns are listed.")
     return text
+
+
+def describe_kinds(target: Target) -> str:
+    """Rows of each kind of interval censoring, as text."""
+    kinds = [f"{n:,} {kind}" for kind, n in count_kinds(target).items()]
+    kinds = [kind.replace("interval", "known to an interval") for kind in kinds]
+    return f"{format_count(len(target.time), 'row')}: {', '.join(kinds[:-1])} and {kinds[-1]}"
 
 
 def describe_column(table: TablePredictions, column: int) -> list[str]:
@@ -153,9 +169,9 @@ def histogram_edges(low: float, high: float) -> NDArray[np.float64]:
     return np.arange(first, last + 1) * step
 
 
-def curve_content(curve: StepCurve) -> dict[str, Any] | None:
+def curve_content(curve: StepCurve | None) -> dict[str, Any] | None:
     """A curve as the page draws it, from where to where it is known; None if it has no step."""
-    if len(curve.times) == 0:
+    if curve is None or len(curve.times) == 0:
         return None
     thinned = thin_curve(curve, MAX_STEPS)
     return {

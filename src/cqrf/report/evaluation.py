@@ -33,6 +33,7 @@ NO_SCORES = (
     "Scores need times that are exact or censored on one side. Some of these rows are known only "
     "to an interval, so there are none."
 )
+ONLY_INTERVALS = "cannot be computed: some of these times are known only to an interval"
 ADVICE = "Tune the forest (cqrf tune), or try honest=False."
 
 
@@ -133,6 +134,8 @@ def describe_test_rows(table: TablePredictions) -> str:
 
 def find_skill(table: TablePredictions) -> tuple[float | None, str | None]:
     """Skill over the Kaplan-Meier curve of the training rows, or why there is none."""
+    if table.target.lower is not None:
+        return None, ONLY_INTERVALS
     predicted, model = table.score_quantiles, table.model
     try:
         if table.out_of_bag:

@@ -70,6 +70,11 @@ def describe_permutation(
             "The skill lost if a feature is permuted is left out: a forest grown on Dask does not "
             "keep the features of its training rows."
         )
+    if table.model.lower is not None:
+        return nothing, (
+            "The skill lost if a feature is permuted cannot be computed: some times of the "
+            "training rows are known only to an interval."
+        )
     try:
         found = permutation_importance_oob(
             table.forest, features=features, n_rows=MAX_PERMUTED_ROWS, random_state=0

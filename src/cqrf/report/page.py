@@ -29,8 +29,8 @@ class PageAssets(NamedTuple):
 
 REPORT = PageAssets(
     "report.html",
-    ("base.css", "elements.js", "charts.js", "causes.js"),
-    ("report.css", "fill.js", "rows.js", "report.js"),
+    ("base.css", "elements.js", "charts.js", "causes.js", "outcomes.js"),
+    ("report.css", "fill.js", "incidence.js", "intervals.js", "rows.js", "report.js"),
 )
 EFFECTS = PageAssets(
     "effects.html",

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from cqrf._model.incidence import Incidence
+from cqrf._model.intervals import LowerCurves
 from cqrf._model.predict import read_one
 from cqrf._runtime.arguments import is_missing
 from cqrf._survival.step_curve import StepCurve
 from cqrf._views.causes import cause_of
-from cqrf._views.curves import thin_curve
+from cqrf._views.curves import SHOWN_LEVELS, thin_curve
+from cqrf._views.intervals import find_left_ends, left_end_of
 from cqrf._views.numbers import format_count, round_number, round_numbers
 from cqrf.report.predictions import TablePredictions
 
@@ -26,9 +28,9 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
 
     A row is a list: label, time, event, quantiles, largest identifiable level, last neighbour; if
     it has a curve, then survival before the first step, steps, survival after each step; with
-    several causes, then the incidence of each after each step, and the number of the row's cause. A
-    step is the index of its time in ``times``. ``assets/rows.js`` names the same fields in the same
-    order.
+    several causes, then the incidence of each after each step, the row's cause, and the quantiles
+    of each cause. A step is the index of its time in ``times``. ``assets/rows.js`` names the same
+    fields in the same order.
     """
     labels = read_labels(ids, len(table.target.time))
     drawn = table.drawn_rows.tolist()
@@ -64,6 +66,7 @@ def describe_rows(table: TablePredictions, ids: Sequence[Any] | None) -> dict[st
         "unit": SURVIVAL_UNIT,
         "times": round_numbers(times),
         "rows": rows,
+        "intervals": list_intervals(table),
     }
 
 
@@ -72,8 +75,27 @@ def thin_curves(table: TablePredictions) -> list[StepCurve]:
     return [thin_curve(curve, MAX_STEPS) for curve in table.curves(table.drawn_rows)]
 
 
+def list_intervals(table: TablePredictions) -> list[dict[str, Any]] | None:
+    """What interval censoring leaves open in each of the listed rows; None without it.
+
+    ``lower`` is the left end of a row, if the table has intervals, and ``curve`` the smallest
+    survival curve that fits as well, of a row that is drawn, if the forest has them.
+    """
+    ends, model, drawn = find_left_ends(table.target), table.model, table.drawn_rows
+    if ends is None and model.lower is None:
+        return None
+    curves: dict[int, Any] = {}
+    if model.lower is not None:
+        lower = read_one(model, table.queries.take(drawn), LowerCurves(), table.forest.n_jobs)
+        for row, curve in zip(drawn.tolist(), lower, strict=True):
+            thinned = thin_curve(curve, MAX_STEPS)
+            values = np.rint(thinned.values * SURVIVAL_UNIT).astype(int).tolist()
+            curves[row] = {"curve": {"times": round_numbers(thinned.times), "values": values}}
+    return [left_end_of(ends, row) | curves.get(row, {}) for row in table.listed_rows.tolist()]
+
+
 def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
-    """Incidence of each cause at the steps of a row's curve, and its cause; by row.
+    """Incidence of each cause at the steps of a row's curve, its cause, quantiles of each; by row.
 
     Empty if there is one kind of event.
     """
@@ -81,12 +103,15 @@ def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
     if not model.causes:
         return {}
     found = read_one(model, table.queries.take(rows), Incidence(), table.forest.n_jobs)
+    levels = np.array(SHOWN_LEVELS)
+    reached = [found.quantiles(cause, levels).values for cause in model.causes]
     number = table.target.cause
     content = {}
     for i, (row, curve) in enumerate(zip(rows.tolist(), thin_curves(table), strict=True)):
         values = [found[cause][i](curve.times, "extend") for cause in model.causes]
         shares = [np.rint(each * SURVIVAL_UNIT).astype(int).tolist() for each in values]
-        content[row] = [shares, name_cause(table, row) if number is not None else None]
+        of_row = name_cause(table, row) if number is not None else None
+        content[row] = [shares, of_row, [round_numbers(each[i]) for each in reached]]
     return content
 
 
@@ -104,13 +129,27 @@ def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:
     ]
     if table.model.causes:
         text[0] = text[0].replace("its survival curve.", "the incidence of each cause.")
-        text[0] += " Quantiles are those of the time to any event."
+        text[0] += (
+            " Quantiles are those of the time to any event; that of a cause is the time at which "
+            "its incidence reaches the level."
+        )
     if table.out_of_bag:
         text[0] += " Predictions are out of bag: from the trees that did not draw the row."
     left = table.censoring == "left"
-    text.append(
+    written = (
         f"A censored time is written {'<12' if left else '12+'}: the event came "
-        f"{'before' if left else 'after'} it. A quantile that is not identifiable because of "
+        f"{'before' if left else 'after'} it."
+        if table.target.lower is None
+        else "The time of a row is written 10 to 12 if it is known to this interval, <12 if it is "
+        "left-censored, 12+ if it is right-censored. The picture has a band where the event came."
+    )
+    if table.model.lower is not None:
+        written += (
+            " A quantile is the right end of its interval. All curves in the shaded area fit the "
+            "training rows equally well."
+        )
+    text.append(
+        f"{written} A quantile that is not identifiable because of "
         f"censoring is written {'<12' if left else '>12'}, with the time of the row's "
         f"{'first' if left else 'last'} neighbour. The {'min.' if left else 'max.'} level is the "
         f"{'smallest' if left else 'largest'} identifiable one."

@@ -24,7 +24,8 @@ class Words(NamedTuple):
         unit, event = getattr(forest, "time_unit", None), getattr(forest, "event_name", None)
         if event is None and isinstance(forest, CensoredQuantileForest) and forest.causes_:
             event = ANY_EVENT
-        return Words(unit, notes.get("time") or "time", event)
+        name = None if "lower" in notes else notes.get("time")  # else the column of right ends
+        return Words(unit, name or "time", event)
 
     @property
     def event(self) -> str:

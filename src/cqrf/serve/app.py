@@ -22,6 +22,7 @@ from cqrf.serve.computing import (
     WorkerThreads,
     count_leaf_rows,
 )
+from cqrf.serve.curve_times import choose_curve_times
 from cqrf.serve.data_rows import find_row, search_rows
 from cqrf.serve.description import describe_confidence, describe_model
 from cqrf.serve.effect_openapi import write_effect_document
@@ -74,6 +75,7 @@ SHARED_ASSETS = {
     "/elements.js": ("elements.js", SCRIPT),
     "/charts.js": ("charts.js", SCRIPT),
     "/causes.js": ("causes.js", SCRIPT),
+    "/outcomes.js": ("outcomes.js", SCRIPT),
     "/arms.js": ("arms.js", SCRIPT),
 }
 
@@ -197,12 +199,13 @@ def _add_predictions(
         def respond() -> PlainJson:
             rows = read_rows(body.subjects, columns, "subjects", strict=True)
             given = None if body.given is None else float(view.round(body.given))
+            times = choose_curve_times(view, rows.matrix, given)
             return PlainJson(
                 {
-                    "times": view.grid(given).tolist(),
+                    "times": times.tolist(),
                     "given": given,
                     "confidence": describe_confidence(view, CONFIDENCE, is_given=given is not None),
-                    "subjects": describe_subjects(view, rows.matrix, given),
+                    "subjects": describe_subjects(view, rows.matrix, given, times),
                 }
             )
 

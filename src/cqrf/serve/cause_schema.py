@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 Reason = Literal["after_bound", "before_bound", "given_too_late", "open"]
+CauseReason = Literal["after_bound", "never", "given_too_late"]
 CAUSE_OF_ROW = "Cause of its event; null if there is none, or one kind of event."
 
 
@@ -22,10 +23,18 @@ class IncidenceProbability(BaseModel):
 
 
 class CauseQuantile(BaseModel):
-    """First time at which the incidence of a cause reaches a level; null if it never does."""
+    """First time at which the incidence of a cause reaches a level."""
 
     level: float
-    value: float | None
+    value: float | None = Field(description="Null if the level is not reached up to the bound.")
+    bound: float | None = Field(
+        description="If value is null: the time up to which the curves are known."
+    )
+    reason: CauseReason | None = Field(
+        description="If value is null: `after_bound` if the level may be reached after the bound; "
+        "`never` if it cannot, as too many have other events; `given_too_late` if no neighbour is "
+        "at risk after the time already survived."
+    )
 
 
 class TimeLost(BaseModel):

@@ -14,6 +14,7 @@ from cqrf._input.target import Target, read_target
 from cqrf._model.fitted import Model
 from cqrf._model.queries import encode_all
 from cqrf._views.causes import cause_of
+from cqrf._views.intervals import find_left_ends, left_end_of
 from cqrf._views.training_table import is_training_table
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.estimator import CensoredQuantileForest
@@ -59,6 +60,8 @@ class DataRows:
         Column that the labels come from; None if they are row numbers.
     unseen : dict of int to list of UnseenLevel
         Levels that training did not have, by the rows that have them.
+    left_ends : list of float or None, or None
+        Those of ``training``, with interval censoring.
     written : dict of int to dict
         What :func:`row_values` returned: the same rows are neighbours again and again.
     """
@@ -69,6 +72,7 @@ class DataRows:
     training: Target | None
     id_column: str | None = None
     unseen: dict[int, list[UnseenLevel]] = field(default_factory=dict)
+    left_ends: list[float | None] | None = None
     written: dict[int, dict[str, Value]] = field(default_factory=dict)
 
 
@@ -95,9 +99,9 @@ def read_data_rows(
         target = read_target(y)
         if is_training_table(model, target, encode_all(model, matrix)):
             training = target
-    return DataRows(
-        matrix, list(labels), source, training, id_column, find_unseen_levels(forest, X)
-    )
+    unseen = find_unseen_levels(forest, X)
+    ends = None if training is None else find_left_ends(training)
+    return DataRows(matrix, list(labels), source, training, id_column, unseen, ends)
 
 
 def find_unseen_levels(forest: AnyForest, X: Any) -> dict[int, list[UnseenLevel]]:
@@ -163,6 +167,7 @@ def find_row(
         "values": row_values(data, row, columns),
         "time": None if target is None else float(target.time[row]),
         "event": None if target is None else bool(target.event[row]),
+        **left_end_of(data.left_ends, row),
         **({} if target is None else cause_of(target, row)),
         "notes": [note_unseen(name, error) for name, error in unseen],
     }

@@ -9,11 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._model.fitted import Model
 from cqrf._model.incidence import Incidence
 from cqrf._model.predict import KnownTimes, read_one, read_weights
 from cqrf._model.queries import Queries, encode_queries
-from cqrf.serve.known import known_content, round_all
+from cqrf.serve.known import AFTER, NEVER, TOO_LATE, is_known_nowhere, known_content, round_all
 from cqrf.serve.model_view import ModelView
 
 
@@ -49,6 +50,7 @@ def predict_causes(
     for cause in model.causes:
         at_times = curves[cause](np.array(request.times, dtype=np.float64))
         reached, last = view.round(curves.quantiles(cause, levels).values), curves.last(cause)
+        most = last + curves.survival.each(np.full(len(matrix), np.inf))
         # After a time already survived, none is lost before a horizon that is not later.
         lost = [
             view.round(curves.time_lost(cause, max(0.0, each), "nan")) for each in request.horizons
@@ -62,8 +64,8 @@ def predict_causes(
                         for time, value in zip(request.times, at_times[i].tolist(), strict=True)
                     ],
                     "quantiles": [
-                        {"level": level, "value": finite(value)}
-                        for level, value in zip(request.quantiles, reached[i], strict=True)
+                        {"level": level, **reached_content(value, level, most[i], known[i])}
+                        for level, value in zip(request.quantiles, reached[i].tolist(), strict=True)
                     ],
                     "time_lost": [
                         {"horizon": horizon, **known_content("value", value, horizon, known[i])}
@@ -89,6 +91,23 @@ def list_incidences(
         ]
         for of_row in values
     ]
+
+
+def reached_content(
+    value: float, level: float, most: float, known: NDArray[np.float64]
+) -> dict[str, Any]:
+    """First time at which the incidence of a cause reaches a level, or why there is none.
+
+    ``most``: the largest value that the incidence can still reach, with all who had no event.
+    """
+    if math.isfinite(value):
+        return {"value": value, "bound": None, "reason": None}
+    if is_known_nowhere(known):
+        return {"value": None, "bound": None, "reason": TOO_LATE}
+    last = float(known[1])
+    if level > most + TOLERANCE or not math.isfinite(last):
+        return {"value": None, "bound": None, "reason": NEVER}
+    return {"value": None, "bound": last, "reason": AFTER}
 
 
 def finite(value: float) -> float | None:

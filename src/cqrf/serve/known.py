@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AFTER, BEFORE, TOO_LATE = "after_bound", "before_bound", "given_too_late"
+NEVER = "never"  # of a level that the incidence of a cause does not reach
 DECIMALS = 6  # of probabilities and weights on the page
 
 

@@ -22,8 +22,8 @@ from cqrf.serve.data_rows import DataRows
 from cqrf.serve.values import Column
 
 N_TIMES = 161  # of the even grid on which curves are given
-LARGEST = float(np.finfo(np.float64).max)
 PADDING = 0.1  # share of the range of times that is drawn beyond its ends
+LARGEST = float(np.finfo(np.float64).max)
 NO_REMAINING_ERRORS = (
     "standard errors are not available for the time that remains after a time already survived."
 )

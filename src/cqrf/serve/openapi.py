@@ -59,6 +59,11 @@ def write_document(
         {"value": 1200.0, "bound": None, "reason": None},
         {"value": None, "bound": 4500.0, "reason": "after_bound"},
     ]
+    schemas["CauseQuantile"]["examples"] = [
+        {"level": 0.1, "value": 1200.0, "bound": None, "reason": None},
+        {"level": 0.5, "value": None, "bound": 4500.0, "reason": "after_bound"},
+        {"level": 0.9, "value": None, "bound": None, "reason": "never"},
+    ]
     return document
 
 

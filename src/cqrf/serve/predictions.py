@@ -31,6 +31,7 @@ from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import Solution
 from cqrf._views.causes import cause_of
 from cqrf._views.curves import SHOWN_LEVELS
+from cqrf._views.intervals import left_end_of
 from cqrf.serve.computing import VALUE_WORK
 from cqrf.serve.data_rows import row_values
 from cqrf.serve.incidence import list_incidences, predict_causes
@@ -254,12 +255,16 @@ def row_content(
 
 
 def describe_subjects(
-    view: ModelView, matrix: NDArray[np.float64], given: float | None = None
+    view: ModelView,
+    matrix: NDArray[np.float64],
+    given: float | None = None,
+    times: NDArray[np.float64] | None = None,
 ) -> list[dict[str, Any]]:
-    """Everything that the page shows of each row of a matrix."""
+    """Everything that the page shows of each row of a matrix; curves at ``times``, or a grid."""
     check_given(view, given, len(matrix))
     given = None if given is None else float(view.round(given))
-    model, solver, times = view.model, view.solver, view.grid(given)
+    times = view.grid(given) if times is None else times
+    model, solver = view.model, view.solver
     readers: list[Any] = [
         Quantiles(solver, np.array(SHOWN_LEVELS)),
         MaxLevel(solver),
@@ -323,6 +328,7 @@ def list_neighbours(
             "weight": round(float(weights[k]), DECIMALS),
             "time": float(data.training.time[rows[k]]),
             "event": bool(data.training.event[rows[k]]),
+            **left_end_of(data.left_ends, int(rows[k])),
             **cause_of(data.training, int(rows[k])),
             "values": row_values(data, int(rows[k]), columns),
         }

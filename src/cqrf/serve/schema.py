@@ -32,6 +32,10 @@ def check_size(value: Any) -> Any:
 TimeNumber = Annotated[float, BeforeValidator(check_size), Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 Value = float | str | None
 FOR_ALL, FOR_EACH = "for_all", "for_each"  # the two forms of `given`
+LOWER_OF_ROW = (
+    "Only with interval censoring: the event came after it, and by `time`. Equal to `time` if that "
+    "is exact or right-censored; null if the row is left-censored."
+)
 Given = Annotated[
     Annotated[TimeNumber, Tag(FOR_ALL)] | Annotated[list[TimeNumber], Tag(FOR_EACH)],
     Discriminator(lambda value: FOR_EACH if isinstance(value, list) else FOR_ALL),
@@ -224,6 +228,7 @@ class Neighbour(BaseModel):
     weight: float
     time: float
     event: bool
+    lower: float | None = Field(default=None, description=LOWER_OF_ROW)
     cause: int | str | None = Field(default=None, description=CAUSE_OF_ROW)
     values: dict[str, Value]
 
@@ -337,6 +342,7 @@ class DataRow(BaseModel):
     values: dict[str, Value]
     time: float | None
     event: bool | None
+    lower: float | None = Field(default=None, description=LOWER_OF_ROW)
     cause: int | str | None = Field(default=None, description=CAUSE_OF_ROW)
     notes: list[str] = Field(
         description="Levels of the row that training did not have: they are treated as missing."

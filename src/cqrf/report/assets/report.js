@@ -6,16 +6,18 @@
   const state = { level: content.first_level };
   const { words } = content;
   const MAX_PRINTED = 25;  // columns, as in the style
+  const hasIntervals = content.data.lower_curve !== null;
 
   function drawHistogram(host) {
     const { edges, events, censored } = content.data.histogram;
+    const [came, not] = hasIntervals ? [`${words.event} by then`, "right-censored then"] : [words.event, "censored"];
     const most = Math.max(...events.map((count, i) => count + censored[i]));
     const sum = (counts) => counts.reduce((total, count) => total + count, 0);
     const at = drawAxes(host, {
-      label: `Histogram of the observed times from ${formatNumber(edges[0])} to ${formatNumber(edges.at(-1))}: ` +
+      label: `${hasIntervals ? "Histogram of right ends and of right-censored times" : "Histogram of the observed times"} from ${formatNumber(edges[0])} to ${formatNumber(edges.at(-1))}: ` +
         `${sum(events)} events and ${sum(censored)} censorings.`,
-      legend: [["first", words.event], ["second", "censored"]],
-      x: { low: edges[0], high: edges.at(-1), title: `observed ${words.time}`, format: formatNumber },
+      legend: [["first", came], ["second", not]],
+      x: { low: edges[0], high: edges.at(-1), title: hasIntervals ? words.time : `observed ${words.time}`, format: formatNumber },
       y: { low: 0, high: most * 1.05, title: "rows", format: formatNumber },
     });
     const stops = events.map((count, i) => {
@@ -25,27 +27,29 @@
       shape(at.svg, "rect", { class: "fill-first", x, y: middle, width, height: at.bottom - middle });
       shape(at.svg, "rect", { class: "fill-second", x, y, width, height: middle - y });
       return { x: (x + end) / 2, y,
-        lines: [`${formatNumber(edges[i])} to ${formatNumber(edges[i + 1])}`, `${words.event}: ${count}`,
-          `censored: ${censored[i]}`] };
+        lines: [`${formatNumber(edges[i])} to ${formatNumber(edges[i + 1])}`, `${came}: ${count}`,
+          `${not}: ${censored[i]}`] };
     });
     addCursor(at, stops);
   }
 
   function drawMarginal(host) {
-    const { event_curve: events, censoring_curve: censorings, at_risk: risk } = content.data;
+    const { event_curve: events, lower_curve: lower, censoring_curve: censorings, at_risk: risk } = content.data;
     const countAtRisk = (time) => formatCount(risk.counts[Math.round((time - risk.start) / risk.step)] ?? 0);
     const [low, high] = content.time_range;
     const legend = [];
     if (events) legend.push(["solid", words.event]);
     if (censorings) legend.push(["dashed", "censoring"]);
+    if (lower) legend.push(["band", "not determined"]);
     const at = drawAxes(host, {
-      label: "Kaplan-Meier curves of the time of the event and of the time of censoring." +
+      label: (hasIntervals ? "Survival curve of the time of the event." : "Kaplan-Meier curves of the time of the event and of the time of censoring.") +
         (events ? ` The survival probability at ${formatNumber(events.end ?? high)} is ` +
           `${formatPercent(events.values.at(-1))}.` : " No row has an event."),
       legend,
-      x: { low, high, title: words.time, format: formatNumber, foot: { title: "rows at risk", text: countAtRisk } },
+      x: { low, high, title: words.time, format: formatNumber, foot: risk && { title: "rows at risk", text: countAtRisk } },
       y: { low: 0, high: 1, title: words.survival, format: formatPercent },
     });
+    if (lower) drawUndetermined(at, lower, events, low, events.end ?? high);
     const times = new Set();
     for (const [curve, kind] of [[censorings, "line second"], [events, "line"]]) {
       if (!curve) continue;
@@ -56,7 +60,7 @@
       x: at.x(time), y: at.y(curveValue(events || censorings, time)),
       lines: [`at ${formatNumber(time)}`,
         events ? `${words.event}: ${formatPercent(curveValue(events, time))}` : `no ${words.event}`,
-        censorings ? `censoring: ${formatPercent(curveValue(censorings, time))}` : "no censoring"],
+        ...hasIntervals ? [] : [censorings ? `censoring: ${formatPercent(curveValue(censorings, time))}` : "no censoring"]],
     }));
     addCursor(at, stops);
   }
@@ -221,11 +225,20 @@
 
   for (const section of ["data", "evaluation", "calibration", "importance", "dependence", "rows",
     "limits"]) fillText(section, content[section].text);
+  if (hasIntervals) {
+    byId("histogram-title").textContent = "Right ends, and times of right-censored rows";
+    byId("marginal-title").textContent = "Survival of all rows, the maximum likelihood estimate";
+  }
   draw(byId("histogram"), drawHistogram);
   draw(byId("marginal"), drawMarginal);
+  if (content.data.incidence) {
+    byId("by-cause").hidden = false;
+    draw(byId("incidence"), (host) => drawTableIncidence(host, content));
+  }
   fillTable("columns", content.data.columns);
   const nMore = content.data.columns.length - MAX_PRINTED;
   if (nMore > 0) byId("more-columns").textContent = `${nMore} more columns are not printed.`;
+  byId("scores").hidden = !content.evaluation.scores.length;
   fillTable("scores", content.evaluation.scores.map(({ name, note, forest, interval, baseline }) => {
     const cell = element("td", {}, name);
     if (note) cell.append(element("span", { class: "note" }, note));
@@ -233,6 +246,11 @@
     if (interval) value.append(element("span", { class: "note" }, interval));
     return [cell, value, baseline];
   }), ["", "number", "number"]);
+  if (content.cause_scores) {
+    byId("of-causes").hidden = false;
+    fillText("of-causes", content.cause_scores.text);
+    fillTable("cause-scores", listCauseScores(content.cause_scores.causes), ["", "number", "number"]);
+  }
   if (content.calibration.levels) draw(byId("calibrated"), drawCalibration);
   listBars();
   const panels = makePanels();

@@ -3,7 +3,7 @@
    A row is an array; report/rows.py writes its fields in this order. Some rows end before INITIAL:
    they have no curve. */
 
-const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL, SHARES, CAUSE] = Array(11).keys();
+const [LABEL, TIME, EVENT, QUANTILES, MAX_LEVEL, LAST_NEIGHBOUR, INITIAL, STEPS, SURVIVAL, SHARES, CAUSE, OF_CAUSES] = Array(12).keys();
 
 const MAX_SHOWN = 500;  // rows that the list has at once; a search reaches all
 
@@ -13,7 +13,13 @@ function listRows(content, state) {
   const beyond = fromLeft ? "<" : ">";
   const levels = content.levels;
   const body = document.querySelector("#table tbody");
-  const status = (row) => (row[EVENT] ? row[CAUSE] ?? words.event : "censored");
+  const intervals = new Map(content.rows.rows.map((row, i) => [row, content.rows.intervals?.[i] ?? {}]));
+  const outcome = (row) => ({ time: row[TIME], event: Boolean(row[EVENT]), lower: intervals.get(row).lower });
+  const nameEvent = (row) => (row[EVENT] && row[CAUSE]) || words.event;
+  const status = (row) => {
+    if (intervals.get(row).lower !== undefined) return nameKind(outcome(row));
+    return row[EVENT] ? nameEvent(row) : "censored";
+  };
   const hasCurve = (row) => row.length > INITIAL;
   const hasPrediction = (row) => row[LAST_NEIGHBOUR] !== null;
 
@@ -22,11 +28,6 @@ function listRows(content, state) {
     const signs = Array.from(label);
     if (signs.length <= 24) return label;
     return signs.slice(0, 13).join("") + "…" + signs.slice(-10).join("");
-  }
-  /* A censored time as 12+: the event came later; from the left as <12. */
-  function formatTime(row) {
-    if (row[EVENT]) return formatNumber(row[TIME]);
-    return fromLeft ? "<" + formatNumber(row[TIME]) : formatNumber(row[TIME]) + "+";
   }
   function formatQuantile(row, k) {
     if (!hasPrediction(row)) return "not out of bag";
@@ -49,7 +50,7 @@ function listRows(content, state) {
   const top = levels.length - 1;
   const columns = [
     { head: () => "Row", cell: (row) => shorten(String(row[LABEL])), by: (row) => row[LABEL] },
-    { head: () => words.time.charAt(0).toUpperCase() + words.time.slice(1), cell: formatTime, by: (row) => row[TIME], number: true },
+    { head: () => words.time.charAt(0).toUpperCase() + words.time.slice(1), cell: (row) => formatObserved(outcome(row), fromLeft), by: (row) => row[TIME], number: true },
     { head: () => "Status", cell: status, by: status },
     { head: () => `${formatPercent(levels[state.level])} quantile`, number: true,
       cell: (row) => formatQuantile(row, state.level), by: (row) => sortKey(row, state.level) },
@@ -147,9 +148,9 @@ function listRows(content, state) {
 
   function showRow() {
     const row = chosen.row;
-    const outcome = row[EVENT] ? `${status(row)} at` : fromLeft ? `${words.event} before` : `no ${words.event} until`;
     const unit = words.unit ? `\u00a0${words.unit}` : "";
-    byId("chosen").textContent = `${row[LABEL]}: ${outcome} ${formatNumber(row[TIME])}${unit}`;
+    byId("chosen").textContent = `${row[LABEL]}: ${describeTime(nameEvent(row), outcome(row), fromLeft, unit)}`;
+    byId("cause-quantiles").textContent = "";
     const list = byId("quantiles");
     list.replaceChildren();
     const host = byId("curve");
@@ -163,7 +164,15 @@ function listRows(content, state) {
       if (k === state.level) item.setAttribute("aria-current", "true");
       list.append(item);
     });
+    if (row.length > OF_CAUSES) listOfCauses(row);
     draw(host, () => drawCurve(host, row));
+  }
+
+  /* The chosen quantile of each cause; null if its incidence does not reach the level. */
+  function listOfCauses(row) {
+    const found = row[OF_CAUSES].map((values) => values[state.level]);
+    const texts = found.map((value, k) => `${content.causes[k]} ${value === null ? "not reached" : formatNumber(value)}`);
+    byId("cause-quantiles").textContent = `${formatPercent(levels[state.level])} quantile of each cause: ${texts.join(", ")}`;
   }
 
   /* The curve of a row as far as its quantiles tell it. */
@@ -226,14 +235,19 @@ function listRows(content, state) {
     const label = `Survival curve of ${row[LABEL]}. Its ${formatPercent(middle)} quantile is ` +
       `${formatQuantile(row, state.level)}, its 80\u00a0% interval ${formatInterval(row)}.` +
       (isLimited ? ` ${part} are not identifiable because of censoring.` : "");
+    const { curve: lower } = intervals.get(row);
     const at = drawAxes(host, {
-      label, ratio: 0.72,
+      label, ratio: 0.72, legend: lower ? [["solid", "survival"], ["band", "not determined"]] : [],
       x: { low, high, title: words.time, format: formatNumber },
       y: { low: 0, high: 1, title: words.survival, format: formatPercent },
     });
     if (isLimited) {
       if (fromLeft) hatch(at, at.x(low), at.y(1), at.x(from), at.y(curve.initial));
       else hatch(at, at.x(until), at.y(left), at.x(high), at.y(0));
+    }
+    if (lower) {
+      const values = lower.values.map((value) => value / unit);
+      drawUndetermined(at, { initial: curve.initial, times: lower.times, values }, curve, low, until);
     }
     if (hasCurve(row)) {
       const path = stepPath(at, curve, fromLeft ? from : low, fromLeft ? high : until);
@@ -243,9 +257,7 @@ function listRows(content, state) {
       const [cx, cy] = fromLeft ? [at.x(from), at.y(curve.initial)] : [at.x(until), at.y(left)];
       shape(at.svg, "circle", { class: "dot open", cx, cy, r: 5 });
     }
-    const observed = at.x(row[TIME]);
-    shape(at.svg, "line", { class: "observed", x1: observed, x2: observed, y1: at.top, y2: at.bottom });
-    writeBeside(at, observed, at.top + 12, status(row));
+    drawObserved(at, outcome(row), status(row));
     const stops = [{ x: at.x(low), y: at.y(curve.initial), lines: [`time ${formatNumber(low)}`,
       `survival: ${formatPercent(curve.initial)}`] }];
     if (fromLeft) stops.pop();

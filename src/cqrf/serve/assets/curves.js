@@ -33,9 +33,9 @@ function describeAnswer({ answer, model }) {
 }
 
 function describeModel(model) {
-  const censored = formatPercent(1 - model.events / model.rows);
+  const censored = `${formatPercent(1 - model.events / model.rows)} of them ${model.notes.lower ? "right-" : ""}censored`;
   return `${model.name}: ${model.trees} trees grown from ${formatCount(model.rows)} rows` +
-    (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored} of them censored. Move a covariate to see how the prediction changes: this compares ` +
+    (model.notes.source ? ` of ${model.notes.source}` : "") + `, ${censored}. Move a covariate to see how the prediction changes: this compares ` +
     "subjects who differ in it, and does not predict what happens if someone changes it.";
 }
 

@@ -90,7 +90,7 @@
   }
   const used = element("section");
   used.append(element("h2", {}, "Schemas"));
-  for (const part of ["Row", "RowPrediction", "Quantile", "Time", "Interval", "SurvivalProbability", "Estimable",
+  for (const part of ["Row", "RowPrediction", "Quantile", "Time", "Interval", "SurvivalProbability", "Estimable", "CausePrediction", "CauseQuantile",
     "RowEffects", "TimeGained", "SurvivalDifference", "QuantileDifference", "ArmCurves", "Arm", "Column", "ErrorResponse", "ProblemDetail"]) {
     if (!(part in schemas)) continue;
     used.append(showBody("Schema", { $ref: `#/components/schemas/${part}` }));

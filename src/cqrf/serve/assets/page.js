@@ -153,10 +153,14 @@
     if (subject.note) subject.note = subject.note.replace(/\. The forest was fitted to it\.$|, changed$/, ", changed");
   }
 
-  function describeOutcome({ time, event, cause }) {
-    const name = cause ?? (model.event_name || "event"), at = formatNumber(time) + unitOf(model);
-    if (event) return `${name} at ${at}`;
-    return model.censoring === "left" ? `${name} before ${at}` : `no ${name} until ${at}`;
+  function describeOutcome(row) {
+    return describeTime(row.cause ?? (model.event_name || "event"), row, model.censoring === "left", unitOf(model));
+  }
+
+  function nameOutcome(row) {
+    if (row.lower !== undefined) return nameKind(row);
+    if (row.event) return row.cause ?? (model.event_name || "event");
+    return model.censoring === "left" ? "before" : "censored";
   }
 
   /* The training rows of largest weight. */
@@ -195,8 +199,8 @@
       const bar = element("span", { class: "weight-bar" });
       bar.style.width = `${(3 * each.weight) / most}rem`;
       weight.append(bar, element("span", {}, formatPercent(each.weight)));
-      tr.append(first, weight, element("td", { class: "number" }, formatNumber(each.time)),
-        element("td", {}, each.event ? each.cause ?? (model.event_name || "event") : model.censoring === "left" ? "before" : "censored"),
+      tr.append(first, weight, element("td", { class: "number" }, each.lower === undefined ? formatNumber(each.time) : formatObserved(each)),
+        element("td", {}, nameOutcome(each)),
         ...shown.map((i) => element("td", { class: heads[4 + shown.indexOf(i)][1], dir: "auto" },
           formatCell(each.values[model.columns[i].name], model.columns[i]))));
       return tr;

@@ -16,8 +16,9 @@ function unitOf(model) {
   return model.time_unit ? `\u00a0${model.time_unit}` : "";
 }
 
+/* With intervals the column of the notes has their right ends. */
 function nameTimes({ notes, time_unit: unit }) {
-  const name = notes.time || "time";
+  const name = (!notes.lower && notes.time) || "time";
   if (!unit) return name;
   const stem = (text) => text.toLowerCase().replace(/s$/, "");
   return `${stem(name) === stem(unit) ? "time" : name} (${unit})`;
