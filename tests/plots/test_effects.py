@@ -10,9 +10,20 @@ import pytest
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from cqrf import BeyondFollowUpWarning
-from cqrf.datasets import make_treatment
-from cqrf.plots import plot_arms, plot_effect, plot_overlap, plot_subgroups, plot_toc
+from cqrf import BeyondFollowUpWarning, CensoredQuantileForest
+from cqrf.datasets import make_competing_risks, make_treatment
+from cqrf.plots import (
+    plot_arms,
+    plot_censoring,
+    plot_effect,
+    plot_incidence,
+    plot_overlap,
+    plot_partial_dependence,
+    plot_quantile_fan,
+    plot_subgroups,
+    plot_survival,
+    plot_toc,
+)
 from cqrf.plots.style import COLORS
 from support.effect_plots import HOSTILE, MINUS, drawn, grow_treatment_forest, read_numbers
 
@@ -318,3 +329,25 @@ def test_texts_stay_inside_of_a_small_figure(named, frame):
         assert used.x1 < 6.01, name
         assert used.y1 < 4.01, name
         assert ax.get_position().width * 6 > 2, name
+
+
+@pytest.mark.parametrize("scale", [0, -1.0, np.inf, np.nan, "year", True])
+def test_no_plot_takes_a_scale_that_is_not_positive(scale, forest, data):
+    causes = make_competing_risks(60, random_state=0)
+    other = CensoredQuantileForest(n_estimators=5, random_state=0).fit(causes.X, causes.y)
+    plots = [
+        lambda: plot_incidence(other, causes.X[:1], scale=scale),
+        lambda: plot_survival(other, causes.X[:2], scale=scale),
+        lambda: plot_survival(other, causes.X[:2], scale=scale, at_risk=True),
+        lambda: plot_censoring(other, causes.X[:2], scale=scale),
+        lambda: plot_quantile_fan(other, causes.X[:9], 0, scale=scale),
+        lambda: plot_partial_dependence(other, causes.X[:9], 0, scale=scale),
+        lambda: plot_arms(forest, data.X[:1], scale=scale),
+        lambda: plot_effect(forest, 0, data.X[:1], scale=scale),
+        lambda: plot_subgroups(forest, {"some": data.X[:, 0] > 0.5}, scale=scale),
+        lambda: plot_toc(forest, data.X[:, 0], scale=scale),
+    ]
+    for plot in plots:
+        with pytest.raises(ValueError, match=r"scale=.* must be a positive, finite number"):
+            plot()
+    assert not plt.get_fignums()

@@ -108,7 +108,7 @@ def plot_effect(
     row = _typical_row(model) if X is None else _read_row(forest, X)
     effects, errors = _effects_along(forest, wanted, row, column, codes)
     width, unit = confidence_width(confidence), time_divisor(wanted, scale)
-    ax = make_axes(ax)
+    ax = make_axes(ax, scale=scale)
     axis = FeatureAxis.of_values(show_name(forest, column), model, column, values)
     at = axis.positions(ax, show_codes(model, column, codes))
     _draw_band(ax, at, effects / unit, width * errors / unit, is_points=axis.is_points)
@@ -155,7 +155,7 @@ def plot_arms(
     check_is_fitted(forest, "model_")
     _read_row(forest, X)
     curves = _predict_arms(forest, X)
-    ax = make_axes(ax)
+    ax = make_axes(ax, scale=scale)
     _shade_difference(ax, curves, scale)
     draw_curves(ax, forest.model_.effect, LabelledCurves(curves, arm_names(forest)), scale)
     ax.axhline(0.5, color="0.85", lw=0.8, zorder=0)
@@ -213,7 +213,7 @@ def plot_toc(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rate has said it
         curve = forest.toc(priorities, shares=SHARES, **target)
-    ax = make_axes(ax)
+    ax = make_axes(ax, scale=scale)
     widths = width * curve.standard_error / unit
     _draw_band(ax, curve.share, curve.estimate / unit, widths)
     numbers = np.array([average.estimate, average.lower, average.upper]) / unit

@@ -140,7 +140,7 @@ def plot_quantile_fan(
         raise ValueError(
             f"feature={feature!r} is a category, which has no order: use plot_partial_dependence."
         )
-    ax = make_axes(ax)
+    ax = make_axes(ax, scale=scale)
     if row is None:
         found = partial_dependence(forest, X, feature, quantiles)
     else:
@@ -227,7 +227,7 @@ def plot_partial_dependence(
     'time'
     """
     found = partial_dependence(forest, X, feature, quantiles, grid=grid, n_rows=n_rows)
-    ax = make_axes(ax)
+    ax = make_axes(ax, scale=scale)
     axis = FeatureAxis.of(forest, X, find_feature(forest, feature))
     at = axis.positions(ax, found.grid)
     _draw_quantiles(ax, axis, at, found._replace(values=found.values / scale))

@@ -78,7 +78,7 @@ def plot_incidence(
     """
     curves = forest.predict_incidence(X)
     assert isinstance(curves, IncidenceCurves)
-    ax, time = make_axes(ax), forest.model_.rows.time
+    ax, time = make_axes(ax, scale=scale), forest.model_.rows.time
     last = float(time[-1] + PAST * (time[-1] - min(0.0, time[0])))
     if cause is None:
         _draw_areas(ax, curves, _read_labels(labels, list(curves.causes), "causes"), last, scale)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from cqrf._input.features import feature_names
+from cqrf._runtime.arguments import is_number
 from cqrf._runtime.extras import need
 
 if TYPE_CHECKING:
@@ -28,8 +30,14 @@ LONGEST_NAME = 40
 WIDTH = 7.0  # of a figure, in inches
 
 
-def make_axes(ax: Axes | None, height: float = 4.2, width: float = WIDTH) -> Axes:
-    """The given axes, or new ones of this size in inches."""
+def make_axes(
+    ax: Axes | None, height: float = 4.2, width: float = WIDTH, scale: float = 1.0
+) -> Axes:
+    """The given axes, or new ones of this size in inches; ``scale`` is what divides times."""
+    if not is_number(scale) or not 0 < scale < math.inf:
+        raise ValueError(
+            f"scale={scale!r} must be a positive, finite number: times are divided by it."
+        )
     if ax is not None:
         return ax
     need("a plot", "plots", "matplotlib")

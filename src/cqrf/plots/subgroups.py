@@ -84,8 +84,8 @@ def plot_subgroups(
     of_all = forest.ate(**asked)
     found = [_average(forest, name, rows, asked) for name, rows in subgroups.items()]
     names = [*map(show_text, subgroups), "all"]
+    ax = make_axes(ax, height=1.2 + ROW_HEIGHT * len(names), scale=scale)
     averages = _Averages.of([*found, of_all], names, time_divisor(wanted, scale))
-    ax = make_axes(ax, height=1.2 + ROW_HEIGHT * len(names))
     _draw_averages(ax, averages, f"effect ({write_level(confidence)} interval)")
     ax.set_xlabel(effect_label(forest, wanted, scale))
     return ax

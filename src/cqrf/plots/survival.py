@@ -117,9 +117,9 @@ def plot_survival(
     n_lines = len(curves.labels) or 1
     if at_risk:
         width = WIDTH + width_at_risk(curves.labels)
-        ax = make_axes(ax, HEIGHT + height_at_risk(n_lines), width)
+        ax = make_axes(ax, HEIGHT + height_at_risk(n_lines), width, scale)
     else:
-        ax = make_axes(ax, HEIGHT)
+        ax = make_axes(ax, HEIGHT, scale=scale)
     draw_curves(ax, forest.model_, curves, scale)
     texts = curves.labels
     if texts:
@@ -178,7 +178,7 @@ def plot_censoring(
     'probability of not being censored'
     """
     curves = _predict_curves(forest, X, labels, of_censoring=True)
-    ax = make_axes(ax)
+    ax = make_axes(ax, scale=scale)
     draw_curves(ax, forest.model_, curves, scale, has_markers=True)
     ax.set(xlabel=time_label(forest, scale), ylabel="probability of not being censored")
     return ax
