@@ -26,6 +26,7 @@ from cqrf.calibration import calibrate_curves
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.inspection.forests import check_forest
 from cqrf.metrics.bootstrap import Interval, bootstrap_interval, read_confidence
+from cqrf.metrics.causes import check_causes
 from cqrf.metrics.concordance import concordance_index
 from cqrf.metrics.incidence_calibration import incidence_calibration
 from cqrf.metrics.metric import SCORE_QUANTILES, Predictions, key_of_cause
@@ -290,6 +291,8 @@ def _predict_rows(
     if X is None:
         return _predict_out_of_bag(forest)
     model, test = forest.model_, read_target(y)
+    if model.causes:
+        check_causes(test, model.causes, "the forest")
     labels = None if groups is None else read_groups(groups, len(test.time))
     matrix, _ = read_features(forest, X, model.columns)
     queries = encode_queries(model, matrix, forest.n_jobs)

@@ -114,3 +114,12 @@ def test_a_cause_that_no_test_row_has_is_not_known(data, forest):
     assert np.isnan(values["concordance_cause_relapse"])
     assert values["calibration_distance_cause_relapse"] > 0
     assert values["concordance_cause_death"] > 0.5
+
+
+def test_evaluate_refuses_causes_that_the_forest_does_not_know(data, forest):
+    X, y = data[1]
+    codes = censored(y["time"], np.select([y["cause"] == "death", y["event"]], [1, 2], 0))
+    with pytest.raises(ValueError, match="causes 1, 2, but the forest has 'death', 'relapse'"):
+        evaluate(forest, X, codes)
+    with pytest.raises(ValueError, match="events without a cause, but the forest has the causes"):
+        evaluate(forest, X, y[["event", "time"]])

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from lifelines import AalenJohansenFitter
 from sksurv.nonparametric import cumulative_incidence_competing_risks
@@ -316,3 +317,35 @@ def test_mistakes_are_named(call, said):
     y = censored([1.0, 2.0, 3.0], [1, 2, 0])
     with pytest.raises(ValueError, match=said):
         call(y, np.full((3, 1), 0.5))
+
+
+TIME, CAUSE = [1.0, 2.0, 3.0], np.array([1, 2, 0])
+WORDS = censored(TIME, np.array(["alive", "death", "graft"])[CAUSE], censored="alive")
+
+
+@pytest.mark.parametrize("y_train", [WORDS, censored(TIME, CAUSE > 0)])
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda train, test: brier_score_incidence(train, test, np.ones((3, 1)), [1.0], cause=1),
+        lambda train, test: integrated_brier_score_incidence(
+            train, test, np.ones((3, 2)), [1.0, 2.0], cause=1
+        ),
+        lambda train, test: concordance_index(test, TIME, y_train=train, cause=1),
+    ],
+)
+def test_test_rows_have_the_causes_of_the_training_rows(score, y_train):
+    names = "'death', 'graft'" if y_train is WORDS else "does not tell"
+    with pytest.raises(ValueError, match=f"rows have the causes 1, 2, but y_train .*{names}"):
+        score(y_train, censored(TIME, CAUSE))
+
+
+def test_events_of_the_test_rows_have_causes():
+    train, test = censored(TIME, CAUSE), censored(TIME, [1, 0, 1])
+    with pytest.raises(ValueError, match="rows have events without a cause, but y_train has"):
+        brier_score_incidence(train, test, np.ones((3, 1)), [1.0], cause=1)
+    frame = pd.DataFrame({"time": TIME, "cause": [1, 0, 1]})
+    wrong = brier_score_incidence(train, frame, np.zeros((3, 1)), [1.0], cause=1)
+    assert wrong == pytest.approx(1 / 3)
+    none = censored(TIME, [False] * 3)
+    assert brier_score_incidence(train, none, np.zeros((3, 1)), [0.5], cause=1) == 0
