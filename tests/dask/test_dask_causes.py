@@ -29,7 +29,7 @@ def test_incidences_are_those_of_the_local_forest_bit_for_bit(client, rows, sett
     lazy = da.from_array(X, chunks=(200, -1))
     on_dask = DaskCensoredQuantileForest(**settings).fit(lazy, da.from_array(y, chunks=200))
     local = CensoredQuantileForest(**settings).fit(X, y)
-    assert on_dask.to_local().causes_ == (1, 2)
+    assert on_dask.to_local().causes_ == on_dask.causes_ == (1, 2)
     for cause_of in (1, 2):
         found = on_dask.predict_incidence(lazy, TIMES, cause_of).compute()
         assert np.array_equal(found, local.predict_incidence(X, TIMES, cause_of))
@@ -56,6 +56,30 @@ def test_a_frame_of_times_and_causes_is_read(client, rows):
     found = on_dask.predict_incidence(frame, TIMES, 2).compute()
     assert list(found.columns) == ["incidence0.5", "incidence1"]
     assert np.array_equal(found.to_numpy(), local.predict_incidence(X, TIMES, 2))
+
+
+def test_incidences_of_all_causes_at_once(client, rows):
+    X, time, cause = rows
+    lazy, y = da.from_array(X, chunks=(200, -1)), da.from_array(censored(time, cause), chunks=200)
+    forest = DaskCensoredQuantileForest(n_estimators=10, random_state=0).fit(lazy, y)
+    expected = forest.to_local().predict_incidence(X, TIMES)
+    assert expected.shape == (600, 2, 2)
+    found = forest.predict_incidence(lazy, TIMES)
+    assert found.shape == expected.shape
+    assert np.array_equal(found.compute(), expected)
+    assert np.array_equal(forest.predict_incidence(lazy, 0.5).compute(), expected[..., :1])
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    unknown = forest.predict_incidence(frame.to_dask_array(), TIMES)
+    assert np.array_equal(unknown.compute(), expected)
+    found = forest.predict_incidence(frame, TIMES).compute()
+    names = ["incidence0.5 1", "incidence1 1", "incidence0.5 2", "incidence1 2"]
+    assert list(found.columns) == names
+    assert np.array_equal(found, expected.reshape(600, -1))
+    plain = DaskCensoredQuantileForest(n_estimators=5).fit(lazy, da.from_array(time, chunks=200))
+    assert plain.causes_ == ()
+    for cause_of in (None, 1):
+        with pytest.raises(ValueError, match="this forest knows one kind of event"):
+            plain.predict_incidence(lazy, TIMES, cause_of)
 
 
 def test_a_cause_that_no_partition_has_is_refused(client, rows):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cqrf._input.causes import Cause
 from cqrf._input.features import copy_feature_names
 from cqrf._input.target import read_target
 from cqrf._model.settings import draw_seed, read_settings
@@ -46,7 +47,7 @@ class DaskCensoredQuantileForest(LazyMethods, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    model_, n_features_in_, feature_names_in_
+    model_, causes_, n_features_in_, feature_names_in_
         As those of :class:`~cqrf.CensoredQuantileForest`.
 
     Examples
@@ -125,6 +126,12 @@ class DaskCensoredQuantileForest(LazyMethods, RegressorMixin, BaseEstimator):
         copy_feature_names(self, local)
         local.model_ = self.model_
         return local
+
+    @property
+    def causes_(self) -> tuple[Cause, ...]:
+        """Names of the causes, ascending; empty if there is one kind of event."""
+        check_is_fitted(self)
+        return self.model_.causes
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import ArrayLike
@@ -12,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf._input.causes import Cause, find_cause
 from cqrf._model.fitted import Model
+from cqrf._model.incidence import check_causes
 from cqrf._runtime.arguments import exactly, read_choice, read_floats
 from cqrf._survival.quantiles import UNIDENTIFIED, interval_levels, read_levels
 from cqrf._survival.step_curve import BEYOND
 from cqrf._survival.step_curves import BEYOND_MEAN
-from cqrf.dask.predicting import Call, predict_lazily
+from cqrf.dask.predicting import Call, predict_lazily, split_causes
 from cqrf.estimator import CensoredQuantileForest
 
 
@@ -142,9 +144,9 @@ class LazyMethods:
         return self._predict_at_times(X, "survival_standard_error", times, "error", beyond)
 
     def predict_incidence(
-        self, X: Any, times: ArrayLike, cause: Cause, *, beyond: str = "nan"
+        self, X: Any, times: ArrayLike, cause: Cause | None = None, *, beyond: str = "nan"
     ) -> Any:
-        """Incidence P(T <= t, cause | x) of a cause at given times, lazily.
+        """Incidence P(T <= t, cause | x) of a cause, or of all, at given times, lazily.
 
         Parameters
         ----------
@@ -152,15 +154,23 @@ class LazyMethods:
             Rows to predict.
         times, beyond
             As in :meth:`predict_survival`.
-        cause
-            One of the causes.
+        cause : optional
+            One of ``causes_``. Default: all of them.
 
         Returns
         -------
-        Dask Array or DataFrame
-            Columns such as incidence365.
+        Dask Array of shape (n, n_times), or (n, n_causes, n_times) for all causes, or DataFrame
+            Columns such as incidence365, or "incidence365 death" for all causes.
         """
-        return self._predict_at_times(X, "predict_incidence", times, "incidence", beyond, cause)
+        check_is_fitted(self)
+        check_causes(self.model_)
+        values = self._predict_at_times(X, "predict_incidence", times, "incidence", beyond, cause)
+        if cause is not None or not isinstance(values, da.Array):
+            return values
+        shape = len(self.model_.causes), np.size(times)
+        chunks = values.chunks[0], shape[:1], shape[1:]
+        options = {"chunks": chunks, "new_axis": 2, "dtype": np.float64}
+        return da.map_blocks(split_causes, values, shape, **options)
 
     def predict_mean(
         self,
@@ -233,6 +243,8 @@ class LazyMethods:
         times = np.atleast_1d(read_floats("times", times))
         names = [f"{name}{exactly(time)}" for time in times]
         arguments = {"times": times, "beyond": read_choice("beyond", beyond, BEYOND)}
-        if cause is not None:
+        if method == "predict_incidence" and cause is None:
+            names = [f"{name} {each}" for each in self.model_.causes for name in names]
+        elif cause is not None:
             arguments["cause"] = self.model_.causes[find_cause(cause, self.model_.causes)]
         return self._predict_lazily(X, method, arguments, names)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from dask.delayed import Delayed
 from distributed import Client, Future
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from cqrf.dask.partitions import check_table, merge_column_chunks
@@ -87,9 +88,16 @@ def predict_partition(X: Any, forest: CensoredQuantileForest, call: Call) -> Any
     """Output of a prediction method for one partition."""
     if len(X):
         values = getattr(forest, call.method)(X, **call.arguments)
+        if values.ndim == 3:  # of all causes: the columns of one after those of another
+            values = values.reshape(len(X), -1)
     else:
         values = np.empty((0,) if isinstance(call.names, str) else (0, len(call.names)))
     return values if isinstance(X, np.ndarray) else as_frame(values, X.index, call.names)
+
+
+def split_causes(values: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Incidences of all causes of a partition, of shape (n, n_causes, n_times)."""
+    return values.reshape(len(values), *shape)
 
 
 def as_frame(values: Any, index: Any, names: str | list[str]) -> Any:
