@@ -51,6 +51,23 @@ def test_another_number_may_mean_censored():
     assert read_target(censored(TIME, [1, 2, 3, 1], censored=2)).cause.tolist() == [1, 0, 2, 1]
 
 
+def test_texts_without_a_0_may_all_be_events():
+    target = read_target(censored(TIME, list("abba"), censored=0))
+    assert (target.cause.tolist(), target.causes) == ([1, 2, 2, 1], ("a", "b"))
+
+
+def test_a_single_cause_may_be_0_and_codes_may_be_negative():
+    assert censored(TIME, [0, 1, 0, 1], censored=1)["event"].tolist() == [True, False] * 2
+    target = read_target(censored(TIME, [-1, 0, 2, -1]))
+    assert (target.cause.tolist(), target.causes) == ([1, 0, 2, 1], (-1, 2))
+
+
+def test_a_code_that_is_no_whole_number_is_named():
+    said = r"found 1\.5 in row 1 .*, which is not a whole number, as codes of causes are"
+    with pytest.raises(ValueError, match=said):
+        censored(TIME, [3.0, 1.5, 0.0, 1.0])
+
+
 def test_entries_are_kept_beside_causes():
     target = read_target(censored(TIME, [2, 0, 1, 2], entry=[0, 1, 2, 3]))
     assert target.entry.tolist() == [0, 1, 2, 3]
@@ -65,7 +82,15 @@ def test_entries_are_kept_beside_causes():
         (list("abca"), {"censored": "alive"}, r"censored='alive' is no value of event.*'a', 'b'"),
         ([1, 2.5, 0, 2], {}, r"event must be whole numbers or texts; found 2.5 in row 1"),
         ([1, None, "x", 2], {"censored": "x"}, r"event is missing in row 1"),
-        ([1, "y", 0, 2], {"censored": "x"}, r"event must be whole numbers or texts"),
+        ([1, 1j, 0, 2], {"censored": 0}, r"event must be whole numbers or texts"),
+        ([1, "y", 0, 2], {"censored": "x"}, r"texts, such as 'y', beside other values, such as 1"),
+        (["0", 1, 2, 1], {"censored": 0}, r"texts, such as '0', beside other values, such as 1"),
+        (list("0120"), {}, r"'0', '1', '2' and no number 0: .* Pass it as censored='0', say\.$"),
+        (list("0120"), {"censored": 0}, r"texts, '0', '1', '2', but.*number: pass censored='0'"),
+        (["no", "False", "x", "no"], {"censored": False}, r"pass censored='False'"),
+        (["a", "2.0", "b", "c"], {"censored": 2}, r"pass censored='2\.0'"),
+        ([0, 1, 2, 1], {"censored": 2}, r"event has 0 beside.*censored, 2: .* code .*such as 3"),
+        ([0, 1, -1, 1], {"censored": -1}, r"event has 0 beside .*censored, -1: .*such as 2"),
         (["a", "", "b", "c"], {"censored": "a"}, r'event is an empty text.*censored=""'),
     ],
 )

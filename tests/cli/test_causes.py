@@ -165,9 +165,18 @@ WRONG = {
         "has the values '1', '2', '3'; say which one means an observed event, as in --event-value "
         "3; or, if several do, which one means censored, as in --censored 1 (--censored 0: no row",
     ),
+    "codes and words": (
+        ["fit", "mixed.csv", *ROLES, "-o", "no.cqrf"],
+        "as in --event-value 'heart failure'; or, if several do, which one means censored, as in "
+        "--censored 0.",
+    ),
     "no such censored value": (
         [*FIT, "--event", "status", "--censored", "alive"],
         "column 'status' never has the value 'alive'; it has '0', '1', '2'",
+    ),
+    "a cause of 0": (
+        [*FIT, "--event", "status", "--censored", "2"],
+        "codes.csv: column 'status' has 0 beside '2', which --censored names",
     ),
     "both": (
         [*FIT, "--event", "status", "--censored", "0", "--event-value", "1"],
@@ -192,6 +201,23 @@ WRONG = {
         ["predict", "plain.cqrf", "codes.csv", "--cause", "2"],
         "--cause 2: plain.cqrf knows one kind of event",
     ),
+    "several codes for one kind": (
+        ["evaluate", "plain.cqrf", "codes.csv", "--censored", "0"],
+        "codes.csv: column 'status' has several events ('1', '2'), and the model knows one kind of "
+        "event: say which one it is, as in --event-value 1.",
+    ),
+    "several words for one kind": (
+        ["report", "plain.cqrf", "words.csv", "--censored", "alive", "-o", "no.html"],
+        "column 'status' has several events ('death', 'relapse')",
+    ),
+    "several codes for one kind, to be served": (
+        ["serve", "plain.cqrf", "--data", "codes.csv", "--censored", "0"],
+        "column 'status' has several events ('1', '2')",
+    ),
+    "bounds without intervals": (
+        [*PREDICT, "--bounds"],
+        "--bounds: codes.cqrf was not fitted to intervals",
+    ),
     "incidence of one kind": (
         ["predict", "plain.cqrf", "codes.csv", "--incidence", "2"],
         "whose incidence is 1 - P(T > t): give --survival",
@@ -203,6 +229,8 @@ WRONG = {
 def others(model):
     table = make_table()
     table.assign(status=table["status"] + 1).to_csv(model / "shifted.csv", index=False)
+    words = table["status"].map({0: "0", 1: "death", 2: "heart failure"})
+    table.assign(status=words).to_csv(model / "mixed.csv", index=False)
     of_one = [*ROLES, "--event-value", "2", *FAST, "-o", model / "plain.cqrf"]
     call("fit", model / "codes.csv", *of_one)
 

@@ -61,10 +61,19 @@ def number_causes(event: NDArray[Any], censored: Any = None) -> Causes:
     codes = _read_codes(event)
     found = np.unique(codes).tolist()
     if censored is None and 0 not in found:
+        zero = next((value for value in found if _means_the_same(value, 0)), None)
+        or_none = ", or censored=0 if no row is censored" if zero is None else ""
         raise ValueError(
-            f"event has the values {_listed(found)} and no 0: which of them means censored? Pass "
-            f"it as censored={found[0]!r}, say, or censored=0 if no row is censored."
+            f"event has the values {_listed(found)} and no {'number ' if zero else ''}0: which of "
+            f"them means censored? Pass it as censored={zero or found[0]!r}, say{or_none}."
         )
+    if codes.dtype.kind == "U" and censored is not None and not isinstance(censored, str):
+        for text in found:
+            if _means_the_same(text, censored):
+                raise ValueError(
+                    f"event has texts, {_listed(found)}, but censored={censored!r} is a number: "
+                    f"pass censored={text!r}."
+                )
     is_censored = 0 if censored is None else _read_codes(np.array([censored], object)).tolist()[0]
     if is_censored not in found and is_censored != 0:
         raise ValueError(f"censored={censored!r} is no value of event, which has {_listed(found)}.")
@@ -129,6 +138,12 @@ def are_causes(names: Any) -> bool:
 def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
     values, place = np.unique(codes, return_inverse=True)
     names = tuple(value for value in values.tolist() if value != is_censored)
+    if 0 in names and len(names) > 1:
+        raise ValueError(
+            f"event has 0 beside the value that means censored, {is_censored!r}: with several "
+            "causes none can be 0. Give this one another code or name, such as "
+            f"{max(values.tolist()) + 1}."
+        )
     if len(names) > MOST_CAUSES:
         raise ValueError(
             f"event has {len(names)} different values: {_listed(list(names))}. A forest takes at "
@@ -136,6 +151,15 @@ def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
         )
     number = [0 if v == is_censored else names.index(v) + 1 for v in values.tolist()]
     return Causes(np.array(number, np.uint8)[place.ravel()], names)
+
+
+def _means_the_same(text: str, number: Any) -> bool:
+    """Whether a text is a way to write this number, or True or False."""
+    plain = text.strip().lower() if isinstance(text, str) else ""
+    try:
+        return float({"true": "1", "false": "0"}.get(plain, plain)) == float(number)
+    except (TypeError, ValueError):
+        return False
 
 
 def _read_codes(event: NDArray[Any], name: str = "event", first_row: int = 0) -> NDArray[Any]:
@@ -150,6 +174,14 @@ def _read_codes(event: NDArray[Any], name: str = "event", first_row: int = 0) ->
             raise ValueError(f"{name} is missing in {place}: drop such rows.")
     if event.dtype.kind == "O" and all(isinstance(value, str) for value in event.tolist()):
         return event.astype(str)
+    values = event.tolist() if event.dtype.kind == "O" else []
+    texts = [each for each in values if isinstance(each, str)]
+    if texts:  # beside others, as they are not all texts
+        number = next(each for each in values if not isinstance(each, str))
+        raise ValueError(
+            f"{name} has texts, such as {texts[0]!r}, beside other values, such as {number!r}: "
+            "make all of them texts, or all of them whole numbers."
+        )
     try:
         codes = event.astype(np.float64)
     except (TypeError, ValueError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ def name_causes(values: Sequence[str], censored_value: str | None) -> dict[str, 
         )
     found = [key for key in keys.values() if key != is_censored]
     are_numbers = all(isinstance(key, float) and key.is_integer() for key in found)
+    if are_numbers and CENSORED in found and len(set(found)) > 1:
+        raise ValueError(
+            f"has 0 beside {censored_value!r}, which --censored names: with several causes none "
+            "can be 0. Give it another code, or words to all causes."
+        )
     return {
         value: None if key == is_censored else int(key) if are_numbers else value.strip()
         for value, key in keys.items()
@@ -66,6 +72,16 @@ def match_causes(
             )
     found: dict[str, Cause | None] = {value: known[canonical(value)] for value in values}
     return {str(cause): cause for cause in causes} | found
+
+
+def refuse_several(meaning: Mapping[str, Cause | None]) -> None:
+    """Raise if several values mean an event, for a model that knows one kind of event."""
+    events = [value for value, cause in meaning.items() if cause is not None]
+    if len(events) > 1:
+        raise ValueError(
+            f"has several events ({list_names(events)}), and the model knows one kind of event: "
+            f"say which one it is, as in --event-value {shlex.quote(events[0])}."
+        )
 
 
 def join_causes(

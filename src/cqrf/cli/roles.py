@@ -57,8 +57,8 @@ class Roles(NamedTuple):
     lower: str | None = None
     """Left ends of intervals, whose right ends are in the column ``time``."""
     censored: str | None = None
-    causes: tuple[Cause, ...] = ()
-    """Causes of the model that reads the table."""
+    causes: tuple[Cause, ...] | None = None
+    """Causes of the model that reads the table; None: it is for a model to be fitted."""
 
     @classmethod
     def from_notes(

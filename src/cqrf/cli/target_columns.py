@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from cqrf._input.intervals import interval
 from cqrf._input.target import censored
 from cqrf._input.times import SECONDS_PER_DAY
 from cqrf.cli.cause_columns import (
+    CENSORED,
     are_codes,
     canonical,
     check_number,
     join_causes,
     match_causes,
     name_causes,
+    refuse_several,
 )
 from cqrf.cli.console import count
 from cqrf.cli.notation import (
@@ -49,8 +52,8 @@ class TargetRoles(NamedTuple):
     """Left ends of intervals, whose right ends are in the column ``time``."""
     censored: str | None = None
     """Value of the event column that means censored; every other value is a cause."""
-    causes: tuple[Cause, ...] = ()
-    """Causes of the model that reads the table; a table may lack some of them."""
+    causes: tuple[Cause, ...] | None = None
+    """Causes of the model that reads the table, which may lack some; none: it knows one kind."""
 
 
 class Rows(NamedTuple):
@@ -237,7 +240,7 @@ def _unreadable_events(rows: Rows, roles: TargetRoles) -> list[Invalid]:
     name = str(roles.event)
     labels = as_text(rows.column(name))
     found = [Invalid(_mask(labels.is_null()), _is_missing(name))]
-    reads_causes = roles.censored is not None or roles.causes
+    reads_causes = roles.censored is not None or bool(roles.causes)
     if roles.event_value is None and not reads_causes and rows.drops:
         values = [value for value in pc.unique(labels).to_pylist() if value is not None]
         words = [value for value in values if isinstance(canonical(value), str)]
@@ -266,6 +269,8 @@ def _find_causes(rows: Rows, roles: TargetRoles) -> dict[str, Cause | None] | No
             return None
         check_number(values, name)
         meaning = name_causes(values, roles.censored)
+        if roles.causes is not None:
+            refuse_several(meaning)
     except ValueError as error:
         text = str(error)
         place = "" if text.startswith("column") else f"column {name!r} "
@@ -292,10 +297,13 @@ def _events(rows: Rows, roles: TargetRoles) -> NDArray[np.bool_]:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if not {canonical(value) for value in values} <= {0.0, 1.0}:
+        zero = next((value for value in values if canonical(value) == CENSORED), None)
+        or_none = "" if zero is not None else " (--censored 0: no row is censored)"
         raise ValueError(
             f"{path}: column {roles.event!r} has the values {list_names(values)}; say which one "
-            f"means an observed event, as in --event-value {values[-1]}; or, if several do, which "
-            f"one means censored, as in --censored {values[0]} (--censored 0: no row is censored)."
+            f"means an observed event, as in --event-value {shlex.quote(values[-1])}; or, if "
+            "several do, which one means censored, as in --censored "
+            f"{shlex.quote(zero or values[0])}{or_none}."
         )
     return np.array([canonical(value) == 1.0 for value in labels.to_pylist()])
 
