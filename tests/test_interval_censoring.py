@@ -6,7 +6,16 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from cqrf import CensoredQuantileForest, ModelFileError, censored, interval, metrics, tune
+from cqrf import (
+    BeyondFollowUpWarning,
+    CensoredQuantileForest,
+    ModelFileError,
+    UnidentifiedQuantileWarning,
+    censored,
+    interval,
+    metrics,
+    tune,
+)
 from cqrf._model.file import read_model_file
 from cqrf.calibration import assess_calibration
 from cqrf.conformal import ConformalForest
@@ -137,6 +146,17 @@ def test_rows_that_are_all_right_censored_are_refused(table):
         fit(X, np.maximum(lower, 0), np.full(200, INF))
 
 
+def test_rows_that_are_all_left_censored_are_refused(table):
+    X, _, upper = table
+    upper = np.where(np.isfinite(upper), upper, 9.0)
+    with pytest.raises(ValueError, match=r"every row is left-censored \(no lower end is finite\)"):
+        fit(X, np.full(200, -INF), upper)
+    weight = np.arange(200) > 0
+    forest = CensoredQuantileForest(n_estimators=2)
+    with pytest.raises(ValueError, match="every row is left-censored"):
+        forest.fit(X, interval(np.where(weight, -INF, 0.0), upper), sample_weight=weight)
+
+
 def test_survival_bounds(forest, asked):
     lower, upper = forest.predict_survival_bounds(asked)
     times = np.linspace(0.5, 4, 12)
@@ -147,6 +167,22 @@ def test_survival_bounds(forest, asked):
     assert (at[..., 0] <= at[..., 1] + 1e-12).all()
     assert (at[..., 0] < at[..., 1]).any()
     assert len(upper) == 30
+
+
+def test_survival_bounds_beyond_what_is_known(forest, asked):
+    for options, said in (
+        ({}, "not known at some of these times"),
+        ({"given": 1e6}, "no training row with weight has survived as long"),
+    ):
+        with pytest.warns(BeyondFollowUpWarning, match=said) as expected:
+            forest.predict_survival(asked, [1e6], **options)
+        with pytest.warns(BeyondFollowUpWarning, match=said) as caught:
+            bounds = forest.predict_survival_bounds(asked, [1e6], **options)
+        assert np.isnan(bounds).any()
+        assert [str(each.message) for each in caught] == [str(each.message) for each in expected]
+        assert [each.filename for each in caught] == [__file__]
+    with pytest.raises(ValueError, match="times must be numbers; found <U3 values"):
+        forest.predict_survival_bounds(asked, "abc")
 
 
 def test_bounds_of_an_ordinary_forest_are_equal(table, asked):
@@ -345,7 +381,18 @@ def test_command_line(table, tmp_path):
     )
     rows = frame[list("abcd")][:9]
     assert_array_equal(loaded.predict(rows, 0.5), known.predict(rows, 0.5))
-    said = call("predict", tmp_path / "m.cqrf", tmp_path / "t.csv", "-q", ".5").stdout.splitlines()
+    predict = ["predict", tmp_path / "m.cqrf", tmp_path / "t.csv"]
+    call(*predict, "-q", ".5,.99", "--bounds", "--interval", ".5", "--out", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    names = ["q0.5_lower", "q0.5_upper", "q0.99_lower", "q0.99_upper"]
+    assert list(found) == [*names, "lower0.5", "upper0.5"]
+    with pytest.warns(UnidentifiedQuantileWarning):
+        bounds = known.predict_quantile_bounds(frame[list("abcd")], [0.5, 0.99])
+    assert (bounds[:, 0, 0] < bounds[:, 0, 1]).any()
+    assert_allclose(found[names], bounds.reshape(len(bounds), -1))
+    wanted = "--bounds are those of --quantiles"
+    assert wanted in refused(*predict, "--bounds", "-q", "", "--mean")
+    said = call(*predict, "-q", ".5").stdout.splitlines()
     assert float(said[1]) == pytest.approx(known.predict(rows, 0.5)[0], rel=1e-3)
 
 
@@ -356,6 +403,7 @@ def test_command_line(table, tmp_path):
         ([], "give --time, or --lower and --upper"),
         (["--lower", "from", "--upper", "to", "--time", "to"], "--time does not go with --lower"),
         (["--lower", "from", "--upper", "to", "--event", "a"], "--event does not go with --lower"),
+        (["--lower", "from", "--upper", "to", "--censored", "0"], "--censored does not go with"),
         (["--lower", "to", "--upper", "from"], "column 'to' is above 'from'"),
         (["--lower", "none", "--upper", "to"], "has no column 'none'"),
     ],
@@ -364,3 +412,10 @@ def test_command_line_errors(options, message, table, tmp_path):
     write_csv(tmp_path / "t.csv", table)
     said = refused("fit", tmp_path / "t.csv", *options, "--out", tmp_path / "m.cqrf", *FAST)
     assert message in said
+
+
+@pytest.mark.parametrize("command", ["tune", "conformal", "effects"])
+@pytest.mark.parametrize("option", ["--lower", "--upper"])
+def test_commands_without_intervals_say_so(command, option):
+    said = refused(command, "t.csv", option, "from")
+    assert "--lower and --upper are options of cqrf fit only: this command needs times" in said

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._model.intervals import LowerCurves, QuantileBounds
+from cqrf._model.intervals import LowerCurves, QuantileBounds, fill_bounds
 from cqrf._model.output import index_of
-from cqrf._model.predict import SurvivalCurves, read_weights
-from cqrf._prediction import PredictionMethods
-from cqrf._runtime.arguments import read_choice
+from cqrf._model.predict import KnownTimes, SurvivalCurves, read_weights
+from cqrf._prediction import PredictionMethods, warn_if_unknown
+from cqrf._runtime.arguments import read_choice, read_times
 from cqrf._survival.quantiles import UNIDENTIFIED, read_levels
 from cqrf._survival.step_curve import BEYOND
 from cqrf._survival.step_curves import StepCurves, warn_outlived
@@ -64,13 +64,10 @@ class IntervalMethods(PredictionMethods):
         chosen = self.unidentified if unidentified is None else unidentified
         read_choice("unidentified", chosen, UNIDENTIFIED)
         queries = self._queries(X, given)
-        left, right = self._read(queries, QuantileBounds(self._solver(), levels))
-        if given is not None and np.isnan(right.values).any():
+        ends = self._read(queries, QuantileBounds(self._solver(), levels))
+        if given is not None and np.isnan(ends[1].values).any():
             warn_outlived()
-        upper = right.fill(chosen)
-        # Minus infinity is a left end: T may have come any time before.
-        lower = np.where(np.isposinf(left.values), upper, left.values)
-        bounds = np.stack([lower, upper], axis=-1)
+        bounds = fill_bounds(ends, chosen)
         return bounds[:, 0] if is_scalar else bounds
 
     def predict_survival_bounds(
@@ -109,12 +106,14 @@ class IntervalMethods(PredictionMethods):
         array([[[0.7, 0.9]]])
         """
         read_choice("beyond", beyond, BEYOND)
+        at = None if times is None else read_times(times)
         queries = self._queries(X, given)
-        readers = [LowerCurves(), SurvivalCurves()]
-        lower, upper = read_weights(self.model_, queries, readers, self.n_jobs)
-        if times is not None:
-            at = np.atleast_1d(np.asarray(times, dtype=np.float64))
-            return np.stack([lower(at, beyond), upper(at, beyond)], axis=-1)
+        readers: list[Any] = [LowerCurves(), SurvivalCurves(), KnownTimes()]
+        lower, upper, known = read_weights(self.model_, queries, readers, self.n_jobs)
+        if at is not None:
+            values = np.stack([lower(at, beyond), upper(at, beyond)], axis=-1)
+            warn_if_unknown(values, known, stacklevel=4)
+            return values
         for curves in (lower, upper):
             object.__setattr__(curves, "index", index_of(X))
         return lower, upper

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import cqrf
 from cqrf import censored, interval
-from cqrf._input.target import rank_target, read_target
+from cqrf._input.target import rank_target, read_target, warn_of_negative_times
 
 INF = np.inf
 
@@ -89,3 +89,20 @@ def test_left_censoring_is_in_the_intervals():
     target = read_target(interval([2, 5], [4, INF]))
     with pytest.raises(ValueError, match="y has intervals, which say themselves on which side"):
         rank_target(target, "left")
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "said"),
+    [
+        ([1, -5, 2], [2, 2, 4], r"lower is -5 in row 1 .*end lie before"),
+        ([-3, -5, 2], [-3, 2, INF], r"lower is -3 in row 0 .* and in 1 other row\. Does"),
+        ([1, -INF, 2], [2, -0.5, INF], r"upper is -0\.5 in row 1 "),
+        ([-INF, 0, 1], [2, 2, INF], None),
+    ],
+)
+def test_a_finite_end_below_0_is_asked_about(lower, upper, said):
+    target = read_target(interval(lower, upper))
+    if said is None:
+        return warn_of_negative_times(target, "right")
+    with pytest.warns(cqrf.NegativeTimeWarning, match=said):
+        warn_of_negative_times(target, "right")

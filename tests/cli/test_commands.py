@@ -696,7 +696,11 @@ WRONG_QUESTIONS = {
     "time": (["--survival", "a,b"], "--survival 'a,b'"),
     "unidentified": (["--unidentified", "zero"], "unidentified='zero'"),
     "id": (["--id", "name"], "no column 'name' to keep"),
-    "nothing": (["-q", ""], "nothing to predict"),
+    "nothing": (["-q", ""], "give --quantiles, --survival, --incidence, --interval or --mean."),
+    "confidence of nothing": (
+        ["-q", "", "--mean", "--confidence", ".9"],
+        "--confidence is that of --quantiles, --survival or --incidence",
+    ),
     "format": (["-o", "p.xlsx"], "must end in one of"),
 }
 

@@ -76,7 +76,7 @@ def test_confidence_needs_bags_and_something_to_be_sure_of(forest):
     asked = ["predict", "m.cqrf", "data.csv"]
     assert "strictly between 0 and 1" in refused(*asked, "--confidence", "1")
     said = refused(*asked, "-q", "", "--mean", "--confidence", ".9")
-    assert "that of --quantiles or --survival" in said
+    assert "that of --quantiles, --survival or --incidence" in said
     assert "do not go together" in refused(*asked, "--confidence", ".9", "--given", "3")
 
 

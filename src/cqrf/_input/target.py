@@ -250,17 +250,32 @@ def check_side_of_entry(has_entry: bool, censoring: str) -> None:
         )
 
 
-def warn_of_negative_times(target: Target, censoring: str) -> None:
-    """Warn if right-censored times without entry are below 0, as if some ended before they began.
+def find_negative_times(target: Target) -> NDArray[np.bool_]:
+    """Rows whose time, or a finite end of their interval, is below 0, which no duration is.
 
-    Without censoring they are the values of an ordinary regression, which have any sign.
+    Without censoring times are the values of an ordinary regression, which have any sign; so have
+    times with entry.
     """
-    below = target.time < 0
-    if censoring == "left" or target.entry is not None or target.event.all() or not below.any():
+    if target.lower is not None:
+        return (target.time < 0) | ((target.lower < 0) & np.isfinite(target.lower))
+    if target.entry is not None or target.event.all():
+        return np.zeros(len(target.time), dtype=bool)
+    return target.time < 0
+
+
+def warn_of_negative_times(target: Target, censoring: str) -> None:
+    """Warn if right-censored times are below 0, as if some ended before they began."""
+    below = find_negative_times(target)
+    if censoring == "left" or not below.any():
         return
     first = int(np.flatnonzero(below)[0])
+    name, value = "time", target.time[first]
+    if target.lower is not None:
+        is_lower = np.isfinite(target.lower[first])
+        name = "lower" if is_lower else "upper"
+        value = target.lower[first] if is_lower else value
     warnings.warn(
-        f"time is {target.time[first]:g} in {name_row(first)}{count_others(below)}. Does its end "
+        f"{name} is {value:g} in {name_row(first)}{count_others(below)}. Does its end "
         "lie before its start? If these are no durations, such as logarithms of times, ignore "
         "cqrf.NegativeTimeWarning.",
         NegativeTimeWarning,
@@ -343,6 +358,13 @@ def _read_event(event: NDArray[Any], first_row: int) -> NDArray[np.bool_]:
     if np.isnan(numbers).any():
         first = int(np.flatnonzero(np.isnan(numbers))[0])
         raise ValueError(f"event is missing in {name_row(first_row + first)}: drop such rows.")
+    broken = np.flatnonzero(np.floor(numbers) != numbers)
+    if len(broken):
+        raise ValueError(
+            f"event must be True/False or 1/0; found {event[broken[0]]} in "
+            f"{name_row(first_row + int(broken[0]))}, which is not a whole number, as codes of "
+            "causes are. With two columns the order is (time, event)."
+        )
     odd = ~((numbers == 0) | (numbers == 1))
     if odd.any():
         first = int(np.flatnonzero(odd)[0])

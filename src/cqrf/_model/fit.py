@@ -64,6 +64,7 @@ def fit_model(
     weight = None if table.sample_weight is None else relative_weight(table.sample_weight, n)
     has_weight = np.ones(n, dtype=bool) if weight is None else weight > 0
     check_events(bool(target.event[has_weight].any()))
+    check_lower_ends(target, has_weight)
     ranked, order = rank_target(target, settings.censoring)
     warn_of_negative_times(target, settings.censoring)
     if edges is None:
@@ -234,6 +235,16 @@ def check_events(any_event: bool) -> None:
             "every row is censored (event is never True, or no upper end is finite): nothing can "
             "be learnt about the time of the event. Check which value of the status means that it "
             "was observed."
+        )
+
+
+def check_lower_ends(target: Target, has_weight: NDArray[np.bool_]) -> None:
+    """Raise unless the interval of some row of positive weight has a finite lower end, if any."""
+    if target.lower is not None and np.isneginf(target.lower[has_weight]).all():
+        raise ValueError(
+            "every row is left-censored (no lower end is finite): nothing can be learnt about how "
+            "early the event is. If the times are durations, pass lower=0 for rows whose event "
+            "came before the first visit."
         )
 
 

@@ -60,3 +60,12 @@ class QuantileBounds(Reader[tuple[Solution, Solution], tuple[Solution, Solution]
         joined = Quantiles(self.solver, self.levels).join
         left, right = zip(*parts, strict=True)
         return joined(list(left)), joined(list(right))
+
+
+def fill_bounds(ends: tuple[Solution, Solution], unidentified: str) -> NDArray[np.float64]:
+    """Both ends of quantiles, of shape (n, n_levels, 2), where they are not identifiable, too."""
+    left, right = ends
+    upper = right.fill(unidentified, stacklevel=4)
+    # Minus infinity is a left end: T may have come any time before.
+    lower = np.where(np.isposinf(left.values), upper, left.values)
+    return np.stack([lower, upper], axis=-1)

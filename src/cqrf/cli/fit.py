@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
 from cqrf._input.columns import MAX_LEVELS, PLURAL
 from cqrf._input.features import read_features
-from cqrf._input.target import read_target
+from cqrf._input.target import find_negative_times, read_target
 from cqrf.cli.cause_columns import count_causes, name_counts
 from cqrf.cli.console import (
     count,
@@ -130,9 +130,8 @@ def _refuse_many_levels(X: pa.Table, path: str) -> None:
 
 
 def _note_negative_times(table: TrainingTable, rows: Rows) -> None:
-    target = read_target(table.y)
-    below = np.flatnonzero(target.time < 0)
-    if len(below) and not target.event.all() and target.entry is None:
+    below = np.flatnonzero(find_negative_times(read_target(table.y)))
+    if len(below):
         times = "1 time is" if len(below) == 1 else f"{len(below)} times are"
         place = rows._replace(numbers=table.numbers).place(int(below[0]))
         where = place if len(below) == 1 else f"the first is {place}"

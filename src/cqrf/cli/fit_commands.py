@@ -44,6 +44,7 @@ from cqrf.cli.options import (
     Method,
     Missing,
     ModelOut,
+    NoIntervals,
     Propensity,
     Seed,
     Set,
@@ -145,6 +146,7 @@ def tune(
     jobs: Jobs = -1,
     force: Force = False,
     as_json: Json = False,
+    ends: NoIntervals = None,
 ) -> None:
     """Like fit, with the settings of least out-of-bag loss among those tried."""
     options = locals()
@@ -188,6 +190,7 @@ def conformal(
     jobs: Jobs = -1,
     force: Force = False,
     as_json: Json = False,
+    ends: NoIntervals = None,
 ) -> None:
     """Fit a forest whose lower bounds have guaranteed coverage, and save it.
 
@@ -233,6 +236,7 @@ def effects(
     jobs: Jobs = -1,
     force: Force = False,
     as_json: Json = False,
+    ends: NoIntervals = None,
 ) -> None:
     """Compare two treatments: average effects, also in subgroups, and whether effects differ.
 
@@ -310,7 +314,7 @@ def check_ends(options: Mapping[str, Any]) -> None:
         raise ValueError("give both --lower and --upper, or --time.")
     if time is None and lower is None:
         raise ValueError("give --time, or --lower and --upper for times known to an interval.")
-    for name in ("time", "event", "event_value", "entry"):
+    for name in ("time", "event", "event_value", "censored", "entry"):
         if lower is not None and options.get(name) is not None:
             option = name.replace("_", "-")
             raise ValueError(f"--{option} does not go with --lower and --upper: leave it out.")

@@ -16,6 +16,14 @@ def _check_jobs(jobs: int) -> int:
     return jobs
 
 
+def _refuse_intervals(column: str | None) -> None:
+    if column is not None:
+        fail(
+            "--lower and --upper are options of cqrf fit only: this command needs times that are "
+            "exact or censored on one side, given by --time and --event."
+        )
+
+
 MODEL_SUFFIXES, PAGE_SUFFIXES = (".cqrf",), (".html", ".htm")
 TABLE = "CSV, TSV, JSON lines, Excel, Parquet or Feather file, or - for CSV on standard input."
 Data = Annotated[str, typer.Argument(metavar="DATA", help=TABLE)]
@@ -43,6 +51,9 @@ Upper = Annotated[
         help="Column with the first time after the event; empty or inf: right-censored; equal to "
         "--lower: exact.",
     ),
+]
+NoIntervals = Annotated[
+    str | None, typer.Option("--lower", "--upper", hidden=True, callback=_refuse_intervals)
 ]
 Event = Annotated[
     str | None,
@@ -148,6 +159,13 @@ Quantiles = Annotated[
         "-q",
         help="Levels between 0 and 1, as in .1,.5,.9. Default: .5; none for a conformal model.",
         show_default=False,
+    ),
+]
+Bounds = Annotated[
+    bool,
+    typer.Option(
+        "--bounds",
+        help="For a model of intervals: both ends of the interval that each quantile lies in.",
     ),
 ]
 Survival = Annotated[

@@ -12,6 +12,7 @@ from cqrf import CensoredQuantileForest
 from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
 from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
+from cqrf._model.intervals import QuantileBounds, fill_bounds
 from cqrf._model.predict import (
     KnownTimes,
     MaxLevel,
@@ -46,6 +47,8 @@ class Outputs(NamedTuple):
     mean: bool = False
     horizon: float | None = None
     max_quantile: bool = False
+    bounds: bool = False
+    """Whether quantiles are given by both ends of the interval that each lies in."""
     lower_bound: float | None = None
     confidence: float | None = None
     unidentified: str = "inf"
@@ -56,12 +59,17 @@ class Outputs(NamedTuple):
         values = (self.quantiles, self.survival, self.incidence, self.interval, self.mean)
         if not any(values) and not self.max_quantile and self.lower_bound is None:
             raise ValueError(
-                "nothing to predict: give --quantiles, --survival, --interval or --mean"
+                "nothing to predict: give --quantiles, --survival, --incidence, --interval or "
+                "--mean."
             )
         if self.confidence is not None and not (self.quantiles or self.survival or self.incidence):
-            raise ValueError("--confidence is that of --quantiles or --survival: give one of them.")
+            raise ValueError(
+                "--confidence is that of --quantiles, --survival or --incidence: give one of them."
+            )
         if self.cause is not None:
             self._check_cause()
+        if self.bounds and not self.quantiles:
+            raise ValueError("--bounds are those of --quantiles: give both.")
         if self.horizon is not None and not self.mean:
             raise ValueError("--horizon is that of --mean: give both.")
         read_choice("--unidentified", self.unidentified, UNIDENTIFIED)
@@ -154,6 +162,11 @@ def check_model(loaded: LoadedModel, outputs: Outputs, model: str, given: Any) -
                 )
             if asked is not None and given is not None:
                 raise ValueError(f"{name} and --given do not go together: bounds are of all of T.")
+    if outputs.bounds and forest.model_.lower is None:
+        raise ValueError(
+            f"--bounds: {model} was not fitted to intervals, so both ends of a quantile are the "
+            "quantile: leave it out."
+        )
     if outputs.confidence is None:
         return
     confidence_width(outputs.confidence)
@@ -241,6 +254,8 @@ def make_readers(
     if quantiles or ends:
         levels = read_levels([*quantiles, *ends])[0]
         readers["quantiles"] = choose_quantiles(solver, levels, outputs.cause)
+    if outputs.bounds:
+        readers["bounds"] = QuantileBounds(solver, read_levels(quantiles)[0])
     if outputs.survival:
         beyond = "nan" if outputs.beyond == "restrict" else outputs.beyond
         readers["survival"] = SurvivalAt(outputs.survival, beyond)
@@ -266,7 +281,12 @@ def _quantile_columns(read: dict[str, Any], outputs: Outputs) -> dict[str, Any]:
         return columns
     quantiles = outputs.quantiles or []
     values = read["quantiles"].fill(outputs.unidentified).T
+    bounds = fill_bounds(read["bounds"], outputs.unidentified) if "bounds" in read else None
     for k, level in enumerate(quantiles):
+        if bounds is not None:
+            names = [f"q{exactly(level)}_{end}" for end in ENDS]
+            columns |= dict(zip(names, bounds[:, k].T, strict=True))
+            continue
         columns[of_cause(f"q{exactly(level)}", outputs.cause)] = values[k]
         if "ends" in read:
             name, confidence = f"q{exactly(level)}", float(outputs.confidence or 0.0)
