@@ -1,6 +1,6 @@
 """The estimator: a scikit-learn regressor around the fitted model.
 
-Its predictions are in :mod:`cqrf._prediction` and in the ``_..._methods`` modules beside it.
+The methods that predict are in :mod:`cqrf._estimator`, one file per subject.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._error_methods import ErrorMethods
-from cqrf._incidence_methods import IncidenceMethods
+from cqrf._estimator.errors import ErrorMethods
+from cqrf._estimator.incidence import IncidenceMethods
+from cqrf._estimator.intervals import IntervalMethods
+from cqrf._estimator.out_of_bag import OutOfBagMethods
+from cqrf._estimator.scikit_survival import ScikitSurvivalMethods
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target
-from cqrf._interval_methods import IntervalMethods
 from cqrf._model.file import load_estimator, save_estimator
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.memory import MemoryEstimate, estimate_memory
 from cqrf._model.settings import draw_seed, read_settings
 from cqrf._model.skill import compute_oob_skill, compute_skill
-from cqrf._out_of_bag_methods import OutOfBagMethods
 from cqrf._runtime.arguments import read_count
-from cqrf._scikit_survival_methods import ScikitSurvivalMethods
 
 
 class CensoredQuantileForest(

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf._estimator.output import Values, time_names
+from cqrf._estimator.prediction import PredictionMethods, warn_if_unknown
 from cqrf._model import predict as readers
 from cqrf._model.queries import Queries
-from cqrf._output_methods import Values, time_names
-from cqrf._prediction import PredictionMethods, warn_if_unknown
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import read_levels
 

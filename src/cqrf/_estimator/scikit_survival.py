@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._estimator.prediction import PredictionMethods
 from cqrf._model import predict as readers
-from cqrf._prediction import PredictionMethods
 from cqrf._survival.step_curve import StepCurve
 from cqrf._survival.step_curves import StepCurves
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from cqrf._estimator.prediction import PredictionMethods
 from cqrf._input.causes import Cause
 from cqrf._model import predict as readers
 from cqrf._model.queries import has_tree
-from cqrf._prediction import PredictionMethods
 from cqrf._survival.step_curves import StepCurves
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from cqrf._estimator.output import OutputMethods, Values, level_names, time_names, with_index
 from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
 from cqrf._model import predict as readers
@@ -17,7 +18,6 @@ from cqrf._model.fitted import Model
 from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
 from cqrf._model.queries import Queries, encode_queries, training_queries
 from cqrf._model.settings import PREDICTIONS, read_solver
-from cqrf._output_methods import OutputMethods, Values, level_names, time_names, with_index
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
 from cqrf._survival.step_curves import StepCurves, warn_beyond, warn_outlived

@@ -1,0 +1,1 @@
+"""The methods of :class:`cqrf.CensoredQuantileForest` that predict, one file per subject."""
