@@ -24,8 +24,9 @@ from scipy.stats import chi2
 from sklearn.model_selection import StratifiedKFold
 
 from cqrf import CensoredQuantileForest
+from cqrf._calibration.uniformity import transform
 from cqrf._input.target import Target, read_target
-from cqrf.calibration import assess_calibration, compare, transform
+from cqrf.calibration import assess_calibration, compare
 
 MODELS = ("auto", None)
 REPEATS, N = 60, 400

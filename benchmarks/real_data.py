@@ -38,8 +38,9 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 from cqrf import CensoredQuantileForest, StepCurves, censored, tune
+from cqrf._calibration.uniformity import transform
 from cqrf._input.target import Target, read_target
-from cqrf.calibration import compare, transform
+from cqrf.calibration import compare
 from cqrf.datasets import load_pbc
 from cqrf.metrics import (
     censored_quantile_loss,

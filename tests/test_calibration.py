@@ -8,14 +8,9 @@ from lifelines import KaplanMeierFitter
 from scipy.stats import chi2
 
 from cqrf import CensoredQuantileForest, StepCurves, censored
+from cqrf._calibration.uniformity import LEVELS, estimate_share_below, transform
 from cqrf._input.target import Target
-from cqrf.calibration import (
-    LEVELS,
-    assess_calibration,
-    compare,
-    estimate_share_below,
-    transform,
-)
+from cqrf.calibration import assess_calibration, compare
 from cqrf.datasets import make_aft
 
 GRID = np.linspace(0.002, 12, 3000)

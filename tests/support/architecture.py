@@ -54,6 +54,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "estimator": "",
     },
     {
+        "_calibration": "uniformity",
         "calibration": "",
         "_conformal": "file scores settings table",
         "conformal": "",

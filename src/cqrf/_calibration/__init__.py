@@ -1,0 +1,1 @@
+"""Parts of :mod:`cqrf.calibration`: U = F(T|x) of each row, compared with the uniform law."""
