@@ -43,8 +43,9 @@ from cqrf._calibration.uniformity import (
 from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target, read_target
-from cqrf._model.predict import SurvivalCurves, read_one
 from cqrf._model.queries import has_tree, training_queries
+from cqrf._readers.curves import SurvivalCurves
+from cqrf._readers.reader import read_one
 from cqrf._runtime.arguments import read_count, read_fraction
 from cqrf.inspection.forests import check_forest
 

@@ -15,11 +15,13 @@ from cqrf._input.features import read_features
 from cqrf._input.target import read_target
 from cqrf._input.units import find_clusters, read_groups
 from cqrf._model.fitted import Model
-from cqrf._model.incidence import Incidence
-from cqrf._model.predict import Quantiles, SurvivalCurves, read_weights
 from cqrf._model.queries import Queries, encode_queries, has_tree, training_queries
 from cqrf._model.settings import read_solver
 from cqrf._model.skill import compute_oob_skill, compute_skill, marginal_quantiles
+from cqrf._readers.curves import SurvivalCurves
+from cqrf._readers.incidence import Incidence
+from cqrf._readers.quantiles import Quantiles
+from cqrf._readers.reader import read_weights
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.step_curves import StepCurves
 from cqrf.calibration import calibrate_curves

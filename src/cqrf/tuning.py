@@ -23,9 +23,10 @@ from sklearn.utils import check_random_state
 
 from cqrf._input.intervals import refuse_intervals
 from cqrf._input.target import read_target
-from cqrf._model.predict import MaxLevel, Quantiles, read_weights
 from cqrf._model.queries import training_queries
 from cqrf._model.skill import compute_oob_skill
+from cqrf._readers.quantiles import MaxLevel, Quantiles
+from cqrf._readers.reader import read_weights
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf._runtime.progress import show_progress
 from cqrf._survival.quantiles import QuantileSolver, UnidentifiedQuantileWarning, read_levels

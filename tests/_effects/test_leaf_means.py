@@ -5,8 +5,9 @@ import pytest
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf._effects.leaf_means import average, find_wanted
-from cqrf._model.predict import WeightRows, read_one
 from cqrf._model.queries import Queries, training_codes, training_queries
+from cqrf._readers.reader import read_one
+from cqrf._readers.weight_rows import WeightRows
 
 
 @pytest.mark.parametrize("weighted", [False, True])

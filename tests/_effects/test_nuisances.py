@@ -10,8 +10,9 @@ from cqrf._effects.predict import residual_responses
 from cqrf._effects.response import LEAST_CENSORING
 from cqrf._effects.targets import SurvivalProbabilities
 from cqrf._forest.sampling import in_bag_bits
-from cqrf._model.predict import CensoringAt, SurvivalAt, read_one
 from cqrf._model.queries import Queries, training_codes, training_queries
+from cqrf._readers.curves import CensoringAt, SurvivalAt
+from cqrf._readers.reader import read_one
 from cqrf.effects import OverlapWarning
 from oracles import effects as oracle
 from support.treated import fit_small, make_data, make_forest

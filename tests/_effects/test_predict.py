@@ -22,8 +22,9 @@ from cqrf._effects.predict import (
 from cqrf._effects.response import Grid
 from cqrf._forest.sampling import in_bag_bits
 from cqrf._forest.traversal import find_leaves
-from cqrf._model.predict import WeightRows, read_one
 from cqrf._model.queries import Queries, encode_all
+from cqrf._readers.reader import read_one
+from cqrf._readers.weight_rows import WeightRows
 from cqrf._survival.little_bags import BagVariances, standard_errors
 from oracles import effects as oracle
 from support.treated import fit_small, make_data

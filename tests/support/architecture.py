@@ -44,10 +44,12 @@ LAYERS: tuple[dict[str, str], ...] = (
         "quantile registry score_times scorers skill survival",
     },
     {
-        "_model": "bag_checks bin_values codec file file_bytes file_causes file_checks "
-        "file_intervals file_kernels file_summary file_values file_working fit fitted incidence "
-        "intervals kinds memory output predict queries residual settings share skill "
-        "stored_columns",
+        "_model": "bin_values codec file file_bytes file_causes file_checks file_intervals "
+        "file_kernels file_summary file_values file_working fit fitted kinds memory output queries "
+        "residual settings share skill stored_columns",
+    },
+    {
+        "_readers": "curves errors incidence intervals quantiles reader weight_rows",
     },
     {
         "_estimator": "errors incidence intervals out_of_bag output prediction scikit_survival",

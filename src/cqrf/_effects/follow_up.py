@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, RestrictedMeans, Target
-from cqrf._model.predict import SurvivalAt, read_one
 from cqrf._model.queries import Queries, training_codes
+from cqrf._readers.curves import SurvivalAt
+from cqrf._readers.reader import read_one
 from cqrf._runtime.arguments import exactly, read_choice
 from cqrf._survival.step_curve import BEYOND
 from cqrf._survival.step_curves import BEYOND_MEAN, BeyondFollowUpWarning

@@ -17,8 +17,8 @@ from cqrf._effects.response import Floats
 from cqrf._forest.spec import Forest
 from cqrf._forest.traversal import Leaves
 from cqrf._model.fitted import Model
-from cqrf._model.predict import ArrayReader, Chunk, read_one
 from cqrf._model.queries import Queries
+from cqrf._readers.reader import ArrayReader, Chunk, read_one
 from cqrf._runtime.compiling import kernel
 from cqrf._runtime.threads import thread_map
 

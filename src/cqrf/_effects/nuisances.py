@@ -30,9 +30,10 @@ from cqrf._input.target import NegativeTimeWarning, Target
 from cqrf._input.units import NO_UNIT, find_clusters
 from cqrf._model.fit import TrainingTable, fit_model
 from cqrf._model.fitted import Model
-from cqrf._model.predict import ArrayReader, CensoringAt, Chunk, SurvivalAt, read_one, read_weights
 from cqrf._model.queries import Queries, has_tree, training_codes, training_queries
 from cqrf._model.settings import Settings
+from cqrf._readers.curves import CensoringAt, SurvivalAt
+from cqrf._readers.reader import ArrayReader, Chunk, read_one, read_weights
 
 # A propensity is kept this far from 0 and 1.
 LEAST_PROPENSITY = 0.02

@@ -15,8 +15,8 @@ from cqrf._effects.nuisances import curves_on_grid, estimate_propensity
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, Target
 from cqrf._input.risk_sets import TOLERANCE
-from cqrf._model.predict import ArrayReader, Chunk, read_one
 from cqrf._model.queries import Queries, training_codes, training_queries
+from cqrf._readers.reader import ArrayReader, Chunk, read_one
 from cqrf._survival.little_bags import standard_errors
 
 # Share of what averaging over neighbours takes from the difference of the arms' curves that counts

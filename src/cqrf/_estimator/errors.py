@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._estimator.output import Values, time_names
 from cqrf._estimator.prediction import PredictionMethods, warn_if_unknown
-from cqrf._model import predict as readers
 from cqrf._model.queries import Queries
+from cqrf._readers.curves import KnownTimes, SurvivalAt
+from cqrf._readers.errors import QuantileIntervals, SurvivalErrors
+from cqrf._readers.reader import read_weights
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import read_levels
 
@@ -115,17 +117,17 @@ class ErrorMethods(PredictionMethods):
         """
         levels, is_scalar = read_levels(quantiles)
         width, queries = confidence_width(confidence), self._queries(X)
-        ends = self._read(queries, readers.QuantileIntervals(self._solver(), levels, width))
+        ends = self._read(queries, QuantileIntervals(self._solver(), levels, width))
         return ends[:, 0] if is_scalar else ends
 
     def _survival_with_errors(
         self, queries: Queries, times: ArrayLike, beyond: str
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         wanted = [
-            readers.SurvivalAt(times, beyond),
-            readers.SurvivalErrors(times),
-            readers.KnownTimes(),
+            SurvivalAt(times, beyond),
+            SurvivalErrors(times),
+            KnownTimes(),
         ]
-        survival, errors, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
+        survival, errors, known = read_weights(self.model_, queries, wanted, self.n_jobs)
         warn_if_unknown(survival, known)
         return survival, np.where(np.isnan(survival), np.nan, errors)

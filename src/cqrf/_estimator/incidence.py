@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from cqrf._estimator.output import Values, time_names
 from cqrf._estimator.prediction import PredictionMethods, warn_if_unknown
 from cqrf._input.causes import Cause
-from cqrf._model.incidence import FromIncidence, Incidence, IncidenceErrors
 from cqrf._model.output import index_of
-from cqrf._model.predict import KnownTimes, read_weights
 from cqrf._model.queries import Queries, has_tree
+from cqrf._readers.curves import KnownTimes
+from cqrf._readers.incidence import FromIncidence, Incidence, IncidenceErrors
+from cqrf._readers.reader import read_weights
 from cqrf._runtime.arguments import read_times
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.little_bags import confidence_width, log_log_interval

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._estimator.prediction import PredictionMethods, warn_if_unknown
-from cqrf._model.intervals import LowerCurves, QuantileBounds, fill_bounds
 from cqrf._model.output import index_of
-from cqrf._model.predict import KnownTimes, SurvivalCurves, read_weights
+from cqrf._readers.curves import KnownTimes, SurvivalCurves
+from cqrf._readers.intervals import LowerCurves, QuantileBounds, fill_bounds
+from cqrf._readers.reader import read_weights
 from cqrf._runtime.arguments import read_choice, read_times
 from cqrf._survival.quantiles import UNIDENTIFIED, read_levels
 from cqrf._survival.step_curve import BEYOND

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from cqrf._estimator.prediction import PredictionMethods
 from cqrf._input.causes import Cause
-from cqrf._model import predict as readers
 from cqrf._model.queries import has_tree
+from cqrf._readers.curves import SurvivalCurves
+from cqrf._readers.weight_rows import WeightRows
 from cqrf._survival.step_curves import StepCurves
 
 
@@ -74,7 +75,7 @@ class OutOfBagMethods(PredictionMethods):
         """
         queries = self._training_queries()
         if times is None:
-            return self._read(queries, readers.SurvivalCurves())
+            return self._read(queries, SurvivalCurves())
         survival = self._survival_at(queries, times, beyond)
         survival[~has_tree(self.model_, queries)] = np.nan
         return survival
@@ -95,4 +96,4 @@ class OutOfBagMethods(PredictionMethods):
         >>> forest.weights_oob().shape
         (100, 100)
         """
-        return self._read(self._training_queries(), readers.WeightRows())
+        return self._read(self._training_queries(), WeightRows())

@@ -13,11 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 from cqrf._estimator.output import OutputMethods, Values, level_names, time_names, with_index
 from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
-from cqrf._model import predict as readers
 from cqrf._model.fitted import Model
-from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
 from cqrf._model.queries import Queries, encode_queries, training_queries
 from cqrf._model.settings import PREDICTIONS, read_solver
+from cqrf._readers.curves import (
+    CensoringAt,
+    CensoringCurves,
+    KnownTimes,
+    SurvivalAt,
+    SurvivalCurves,
+)
+from cqrf._readers.incidence import FromIncidence, choose_mean, choose_quantiles
+from cqrf._readers.quantiles import MaxLevel
+from cqrf._readers.reader import ArrayReader, Reader, Result, read_one, read_weights
+from cqrf._readers.weight_rows import WeightRows
 from cqrf._runtime.arguments import read_choice
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels
 from cqrf._survival.step_curves import StepCurves, warn_beyond, warn_outlived
@@ -164,7 +173,7 @@ class PredictionMethods(OutputMethods):
         if times is not None:
             survival = self._survival_at(queries, times, beyond)
             return self._output(survival, X, time_names("survival", times))
-        curves = self._read(queries, readers.SurvivalCurves())
+        curves = self._read(queries, SurvivalCurves())
         return with_index(curves, X)
 
     def predict_censoring(
@@ -194,9 +203,9 @@ class PredictionMethods(OutputMethods):
         """
         queries = self._queries(X)
         if times is None:
-            return with_index(self._read(queries, readers.CensoringCurves()), X)
-        wanted = [readers.CensoringAt(times, beyond), readers.KnownTimes(of_censoring=True)]
-        survival, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
+            return with_index(self._read(queries, CensoringCurves()), X)
+        wanted = [CensoringAt(times, beyond), KnownTimes(of_censoring=True)]
+        survival, known = read_weights(self.model_, queries, wanted, self.n_jobs)
         warn_if_unknown(survival, known, stacklevel=4)
         return self._output(survival, X, time_names("censoring", times))
 
@@ -243,8 +252,8 @@ class PredictionMethods(OutputMethods):
         array([2.8, 1.4])
         """
         queries = self._queries(X, given)
-        wanted = [choose_mean(cause, horizon, beyond), readers.KnownTimes()]
-        means, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
+        wanted = [choose_mean(cause, horizon, beyond), KnownTimes()]
+        means, known = read_weights(self.model_, queries, wanted, self.n_jobs)
         warn_if_unknown(means, known, stacklevel=4, of_mean=True)
         return self._output(means, X, "mean")
 
@@ -280,7 +289,7 @@ class PredictionMethods(OutputMethods):
         array([1. , 0.5, 0.9])
         """
         queries = self._queries(X, given)
-        reader: readers.ArrayReader = readers.MaxLevel(self._solver())
+        reader: ArrayReader = MaxLevel(self._solver())
         if cause is not None:
             reader = FromIncidence(lambda curves: curves.last(cause))
         levels = self._read(queries, reader)
@@ -308,7 +317,7 @@ class PredictionMethods(OutputMethods):
         >>> weights.shape, weights.sum(axis=1).round(6).tolist()
         ((2, 100), [1.0, 1.0])
         """
-        return self._read(self._queries(X), readers.WeightRows())
+        return self._read(self._queries(X), WeightRows())
 
     def _solver(self) -> QuantileSolver:
         return read_solver(self, self.model_.censoring)
@@ -322,10 +331,8 @@ class PredictionMethods(OutputMethods):
         check_is_fitted(self, "model_")
         return training_queries(self.model_)
 
-    def _read(
-        self, queries: Queries, reader: readers.Reader[Any, readers.Result]
-    ) -> readers.Result:
-        return readers.read_one(self.model_, queries, reader, self.n_jobs)
+    def _read(self, queries: Queries, reader: Reader[Any, Result]) -> Result:
+        return read_one(self.model_, queries, reader, self.n_jobs)
 
     def _quantiles(
         self,
@@ -344,8 +351,8 @@ class PredictionMethods(OutputMethods):
         return values[:, 0] if is_scalar else values
 
     def _survival_at(self, queries: Queries, times: ArrayLike, beyond: str) -> NDArray[np.float64]:
-        wanted = [readers.SurvivalAt(times, beyond), readers.KnownTimes()]
-        survival, known = readers.read_weights(self.model_, queries, wanted, self.n_jobs)
+        wanted = [SurvivalAt(times, beyond), KnownTimes()]
+        survival, known = read_weights(self.model_, queries, wanted, self.n_jobs)
         warn_if_unknown(survival, known)
         return survival
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from cqrf._estimator.prediction import PredictionMethods
-from cqrf._model import predict as readers
+from cqrf._readers.curves import SurvivalCurves
 from cqrf._survival.step_curve import StepCurve
 from cqrf._survival.step_curves import StepCurves
 
@@ -44,7 +44,7 @@ class ScikitSurvivalMethods(PredictionMethods):
         >>> curve([1.0, 2.0]).round(1)
         array([1. , 0.9])
         """
-        return self._functions(self._read(self._queries(X), readers.SurvivalCurves()), return_array)
+        return self._functions(self._read(self._queries(X), SurvivalCurves()), return_array)
 
     def predict_cumulative_hazard_function(
         self, X: Any, return_array: bool = False
@@ -71,7 +71,7 @@ class ScikitSurvivalMethods(PredictionMethods):
         >>> hazards.shape == (2, len(forest.unique_times_))
         True
         """
-        curves = self._read(self._queries(X), readers.SurvivalCurves())
+        curves = self._read(self._queries(X), SurvivalCurves())
         return self._functions(curves.cumulative_hazard(), return_array)
 
     @property

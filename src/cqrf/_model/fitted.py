@@ -1,6 +1,6 @@
 """The fitted state: everything that predictions need, and nothing that is computed from it.
 
-:mod:`cqrf._model.fit` makes a :class:`Model`; :mod:`cqrf._model.predict` reads it.
+:mod:`cqrf._model.fit` makes a :class:`Model`; :mod:`cqrf._readers` reads it.
 """
 
 from __future__ import annotations

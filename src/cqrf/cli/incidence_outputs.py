@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.causes import Cause
-from cqrf._model.incidence import FromIncidence, IncidenceErrors
-from cqrf._model.predict import Reader
+from cqrf._readers.incidence import FromIncidence, IncidenceErrors
+from cqrf._readers.reader import Reader
 from cqrf._runtime.arguments import exactly
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.little_bags import confidence_width, log_log_interval

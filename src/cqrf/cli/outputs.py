@@ -11,19 +11,14 @@ from numpy.typing import NDArray
 from cqrf import CensoredQuantileForest
 from cqrf._input.causes import Cause
 from cqrf._input.features import read_features
-from cqrf._model.incidence import FromIncidence, choose_mean, choose_quantiles
-from cqrf._model.intervals import QuantileBounds, fill_bounds
-from cqrf._model.predict import (
-    KnownTimes,
-    MaxLevel,
-    QuantileIntervals,
-    Reader,
-    SurvivalAt,
-    SurvivalErrors,
-    read_weights,
-)
 from cqrf._model.queries import Queries, encode_queries
 from cqrf._model.settings import read_solver
+from cqrf._readers.curves import KnownTimes, SurvivalAt
+from cqrf._readers.errors import QuantileIntervals, SurvivalErrors
+from cqrf._readers.incidence import FromIncidence, choose_mean, choose_quantiles
+from cqrf._readers.intervals import QuantileBounds, fill_bounds
+from cqrf._readers.quantiles import MaxLevel
+from cqrf._readers.reader import Reader, read_weights
 from cqrf._runtime.arguments import exactly, read_choice
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import UNIDENTIFIED, QuantileSolver, interval_levels, read_levels

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf._input.causes import Cause, find_cause
 from cqrf._model.fitted import Model
-from cqrf._model.incidence import check_causes
+from cqrf._readers.incidence import check_causes
 from cqrf._runtime.arguments import exactly, read_choice, read_floats
 from cqrf._survival.quantiles import UNIDENTIFIED, interval_levels, read_levels
 from cqrf._survival.step_curve import BEYOND

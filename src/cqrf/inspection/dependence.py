@@ -17,8 +17,9 @@ from cqrf._input.columns import CATEGORY, DATE, DURATION
 from cqrf._input.features import read_features
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._model.fitted import Model
-from cqrf._model.predict import SurvivalCurves, read_one
 from cqrf._model.queries import encode_queries
+from cqrf._readers.curves import SurvivalCurves
+from cqrf._readers.reader import read_one
 from cqrf._runtime.arguments import read_count, read_floats
 from cqrf._survival.mixture import MOST_ROOT_STEPS
 from cqrf._survival.quantiles import read_levels

@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 from cqrf._input.features import feature_names
 from cqrf._input.units import find_clusters
 from cqrf._model.fitted import Model
-from cqrf._model.predict import Quantiles, read_one
 from cqrf._model.queries import Queries, has_tree, training_queries
 from cqrf._model.settings import draw_seed, read_solver
 from cqrf._model.skill import marginal_quantiles
+from cqrf._readers.quantiles import Quantiles
+from cqrf._readers.reader import read_one
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.inspection.dependence import evenly_spaced

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from cqrf._input.columns import DURATION
 from cqrf._input.features import read_features
 from cqrf._model.fitted import Model
-from cqrf._model.predict import Quantiles, read_one
 from cqrf._model.queries import encode_queries
 from cqrf._model.settings import read_solver
+from cqrf._readers.quantiles import Quantiles
+from cqrf._readers.reader import read_one
 from cqrf._runtime.arguments import is_count, read_count
 from cqrf._survival.quantiles import read_levels
 from cqrf.inspection import PartialDependence, partial_dependence

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cqrf._input.causes import Cause
 from cqrf._input.target import rank_target
-from cqrf._model.incidence import Incidence
-from cqrf._model.predict import read_one
+from cqrf._readers.incidence import Incidence
+from cqrf._readers.reader import read_one
 from cqrf._survival.curves import RankedTarget
 from cqrf._survival.incidence import IncidenceCurves, incidence_curves
 from cqrf._survival.step_curve import StepCurve

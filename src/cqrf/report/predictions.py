@@ -14,16 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from cqrf._input.features import feature_names, read_features
 from cqrf._input.target import Target, read_target
 from cqrf._model.fitted import Model
-from cqrf._model.predict import (
-    MaxLevel,
-    Quantiles,
-    RestrictedMean,
-    SurvivalCurves,
-    read_one,
-    read_weights,
-)
 from cqrf._model.queries import Queries, encode_all, training_queries
 from cqrf._model.settings import read_solver
+from cqrf._readers.curves import RestrictedMean, SurvivalCurves
+from cqrf._readers.quantiles import MaxLevel, Quantiles
+from cqrf._readers.reader import read_one, read_weights
 from cqrf._survival.step_curves import StepCurves
 from cqrf._views.curves import SHOWN_LEVELS, take_curves
 from cqrf._views.training_table import count_training_rows, is_training_table

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cqrf._model.incidence import Incidence
-from cqrf._model.intervals import LowerCurves
-from cqrf._model.predict import read_one
+from cqrf._readers.incidence import Incidence
+from cqrf._readers.intervals import LowerCurves
+from cqrf._readers.reader import read_one
 from cqrf._runtime.arguments import is_missing
 from cqrf._survival.step_curve import StepCurve
 from cqrf._views.causes import cause_of

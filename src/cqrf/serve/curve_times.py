@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._model.predict import SurvivalCurves, read_one
 from cqrf._model.queries import encode_queries
+from cqrf._readers.curves import SurvivalCurves
+from cqrf._readers.reader import read_one
 from cqrf._views.curves import thin_curve
 from cqrf.serve.model_view import ModelView
 

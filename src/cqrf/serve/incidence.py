@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from cqrf._input.risk_sets import TOLERANCE
 from cqrf._model.fitted import Model
-from cqrf._model.incidence import Incidence
-from cqrf._model.predict import KnownTimes, read_one, read_weights
 from cqrf._model.queries import Queries, encode_queries
+from cqrf._readers.curves import KnownTimes
+from cqrf._readers.incidence import Incidence
+from cqrf._readers.reader import read_one, read_weights
 from cqrf.serve.known import AFTER, NEVER, TOO_LATE, is_known_nowhere, known_content, round_all
 from cqrf.serve.model_view import ModelView
 

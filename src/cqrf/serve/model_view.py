@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._input.features import feature_names
-from cqrf._model.bag_checks import check_errors
 from cqrf._model.fitted import Model
 from cqrf._model.settings import read_solver
+from cqrf._readers.errors import check_errors
 from cqrf._survival.quantiles import QuantileSolver
 from cqrf._views.curves import time_range
 from cqrf.estimator import CensoredQuantileForest

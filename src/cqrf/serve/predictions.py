@@ -15,18 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._model.predict import (
-    Confidence,
-    KnownTimes,
-    MaxLevel,
-    Quantiles,
-    RestrictedMean,
-    SurvivalAt,
-    SurvivalErrors,
-    WeightRows,
-    read_weights,
-)
 from cqrf._model.queries import encode_queries
+from cqrf._readers.curves import KnownTimes, RestrictedMean, SurvivalAt
+from cqrf._readers.errors import Confidence, SurvivalErrors
+from cqrf._readers.quantiles import MaxLevel, Quantiles
+from cqrf._readers.reader import read_weights
+from cqrf._readers.weight_rows import WeightRows
 from cqrf._survival.little_bags import confidence_width, survival_interval
 from cqrf._survival.quantiles import Solution
 from cqrf._views.causes import cause_of

@@ -1,40 +1,29 @@
 """Readers: weights are made once for all of them, whatever the chunks and the threads."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from cqrf import CensoredQuantileForest, StepCurves, censored
 from cqrf._forest import weights as forest_weights_module
-from cqrf._model import kinds, predict
-from cqrf._model.predict import (
+from cqrf._model import kinds
+from cqrf._model.queries import (
+    encode_queries,
+)
+from cqrf._model.settings import read_solver
+from cqrf._readers import errors, reader
+from cqrf._readers.curves import (
     CensoringAt,
     CensoringCurves,
-    Confidence,
-    MaxLevel,
-    QuantileIntervals,
-    Quantiles,
-    Reader,
     RestrictedMean,
     SurvivalAt,
     SurvivalCurves,
-    SurvivalErrors,
-    WeightRows,
-    check_errors,
-    read_one,
-    read_weights,
 )
-from cqrf._model.queries import (
-    Queries,
-    encode_all,
-    encode_queries,
-    has_tree,
-    training_codes,
-    training_queries,
-)
-from cqrf._model.settings import read_solver
+from cqrf._readers.errors import Confidence, QuantileIntervals, SurvivalErrors, check_errors
+from cqrf._readers.quantiles import MaxLevel, Quantiles
+from cqrf._readers.reader import Reader, read_one, read_weights
+from cqrf._readers.weight_rows import WeightRows
 from cqrf._survival.little_bags import survival_interval
 from cqrf.datasets import make_aft
 
@@ -95,7 +84,7 @@ def assert_same(found, expected):
 
 def test_together_and_alone_readers_give_the_same(forest, queries):
     together = read_weights(forest.model_, queries, all_readers(forest))
-    alone = [read_one(forest.model_, queries, reader) for reader in all_readers(forest)]
+    alone = [read_one(forest.model_, queries, one) for one in all_readers(forest)]
     assert_same(together, alone)
 
 
@@ -107,7 +96,7 @@ def test_chunks_and_threads_change_nothing(forest, queries, n_jobs, chunk_weight
     assert_same(read_weights(forest.model_, queries, all_readers(forest), n_jobs), expected)
 
 
-def count_calls(monkeypatch, name, module=predict):
+def count_calls(monkeypatch, name, module=reader):
     calls, original = [], getattr(module, name)
 
     def counted(*arguments, **options):
@@ -130,8 +119,9 @@ def forest_target(forest, data):
 
 
 def test_leaves_weights_and_curves_are_made_once_for_all_readers(plain, data, monkeypatch):
-    names = ("find_leaves", "forest_weights", "bag_variances", "compute_steps", "step_curves")
+    names = ("find_leaves", "forest_weights", "compute_steps", "step_curves")
     calls = {name: count_calls(monkeypatch, name) for name in names}
+    calls["bag_variances"] = count_calls(monkeypatch, "bag_variances", errors)
     queries = encode_queries(plain.model_, data.X[:37])
     read_weights(plain.model_, queries, all_readers(plain), 1)
     made = {name: len(found) for name, found in calls.items()}
@@ -166,15 +156,15 @@ def test_confidence_reads_what_its_parts_read_in_one_pass_over_the_bags(plain, d
         QuantileIntervals(solver, LEVELS[:2], 1.96),
         SurvivalErrors(times),
     ]
-    solution, ends, errors = (read_one(model, queries, part) for part in parts)
-    calls = count_calls(monkeypatch, "bag_variances")
+    solution, ends, of_curves = (read_one(model, queries, part) for part in parts)
+    calls = count_calls(monkeypatch, "bag_variances", errors)
     monkeypatch.setattr(forest_weights_module, "CHUNK_WEIGHTS", 10 * len(model.order))
     found = read_one(model, queries, Confidence(solver, LEVELS, 2, times, 1.96), 1)
     assert len(calls) == 4  # chunks of ten queries
     assert_array_equal(found.solution.values, solution.values)
     assert_array_equal(found.solution.last_neighbor, solution.last_neighbor)
     assert_array_equal(found.ends, ends)
-    assert_array_equal(found.errors, errors)
+    assert_array_equal(found.errors, of_curves)
 
 
 def test_an_interval_takes_the_larger_error_on_either_side_of_the_quantile(plain, data):
@@ -187,9 +177,9 @@ def test_an_interval_takes_the_larger_error_on_either_side_of_the_quantile(plain
     sides = []
     for i, quantile in enumerate(quantiles):
         times = [quantile, np.nextafter(quantile, earlier)]
-        errors = read_one(model, queries.take([i]), SurvivalErrors(times))[0]
-        sides.append(errors.argmax())
-        low, high = survival_interval(1 - level, width * errors.max(), model.censoring)
+        error = read_one(model, queries.take([i]), SurvivalErrors(times))[0]
+        sides.append(error.argmax())
+        low, high = survival_interval(1 - level, width * error.max(), model.censoring)
         first, last = (
             min(t for t, s in zip(curves[i].times, curves[i].values, strict=True) if s <= bound)
             for bound in (high, low)
@@ -266,90 +256,6 @@ def test_weights_are_in_the_order_of_the_table(forest, data, queries):
     assert_allclose(weights @ data.y["time"], mean)
 
 
-# Queries
-
-
-@pytest.fixture(scope="module")
-def lazy():
-    """A forest that ignores most of its features, one of them a category."""
-    rng = np.random.default_rng(1)
-    X = pd.DataFrame(rng.normal(size=(300, 5)), columns=list("abcde"))
-    X["f"] = rng.choice(["x", "y"], 300)
-    forest = CensoredQuantileForest(
-        n_estimators=10, max_depth=1, random_state=0, working_model=None
-    )
-    return forest.fit(X, np.exp(3 * X["c"].to_numpy())), X
-
-
-def test_only_features_that_are_split_on_are_encoded(lazy):
-    forest, X = lazy
-    model = forest.model_
-    matrix, _ = predict_matrix(forest, X)
-    used = model.forest.split_features
-    assert used.tolist() == sorted(set(model.forest.feature.tolist()) - {-1})
-    assert 0 < len(used) < 6
-    codes, everything = encode_queries(model, matrix).codes, encode_all(model, matrix)
-    assert codes.shape == everything.shape == (300, 6)
-    assert_array_equal(codes[:, used], everything[:, used])
-    others = np.setdiff1d(np.arange(6), used)
-    assert not codes[:, others].any()
-    assert everything[:, others].any()
-    assert_array_equal(everything, training_codes(model))
-    full = read_one(model, Queries(everything), WeightRows())
-    assert_same([read_one(model, Queries(codes), WeightRows())], [full])
-
-
-def predict_matrix(forest, X):
-    from cqrf._input.features import read_features
-
-    return read_features(forest, X, forest.model_.columns)
-
-
-def test_training_queries_leave_out_the_trees_that_drew_the_row(data):
-    forest = CensoredQuantileForest(n_estimators=11, random_state=0, max_samples=0.5)
-    groups = np.arange(200) // 2
-    weight = np.ones(200)
-    weight[1] = 0  # never drawn, but of the cluster of row 0
-    model = forest.fit(data.X, data.y, sample_weight=weight, groups=groups).model_
-    queries = training_queries(model)
-    assert_array_equal(queries.codes, training_codes(model))
-    bits = np.unpackbits(queries.in_bag, axis=1, bitorder="little")[:, :11]
-    assert_array_equal(bits[::2], bits[1::2])
-    assert 0.3 < bits.mean() < 0.7
-    weights = read_one(model, queries, WeightRows())
-    used = np.array([[weights[i, j] > 0 for j in (i, i ^ 1)] for i in range(200)])
-    assert not used.any()  # neither a row nor its cluster predicts itself
-    rows = np.array([7, 1, 199])
-    some, expected = training_queries(model, rows, 2), queries.take(rows)
-    assert_array_equal(some.codes, expected.codes)
-    assert_array_equal(some.in_bag, expected.in_bag)
-
-
-def test_queries_without_a_tree_are_known(data):
-    forest = CensoredQuantileForest(n_estimators=1, random_state=0).fit(data.X, data.y)
-    model = forest.model_
-    queries = training_queries(model)
-    there = has_tree(model, queries)
-    assert there.tolist() == [not bits & 1 for bits in queries.in_bag[:, 0]]
-    assert 0 < there.sum() < 200
-    assert has_tree(model, Queries(queries.codes)).all()
-    solver = read_solver(forest, "right")
-    solution, limits, survival = read_weights(
-        model, queries, [Quantiles(solver, LEVELS), MaxLevel(solver), SurvivalCurves()]
-    )
-    assert_array_equal(np.isnan(solution.values).all(axis=1), ~there)
-    assert_array_equal(np.isnan(limits), ~there)
-    assert_array_equal(np.diff(survival.offsets) == 0, ~there)
-
-
-def test_queries_are_taken_with_their_trees():
-    queries = Queries(np.arange(6, dtype=np.uint8).reshape(3, 2), np.array([[1], [2], [3]], "u1"))
-    taken = queries.take(np.array([2, 0]))
-    assert taken.codes.tolist() == [[4, 5], [0, 1]]
-    assert taken.in_bag.tolist() == [[3], [1]]
-    assert Queries(queries.codes).take(slice(1, 2)).in_bag is None
-
-
 # What cannot be read
 
 
@@ -369,9 +275,9 @@ def test_a_forest_without_bags_is_refused_before_any_weights_are_made(data, monk
     queries = encode_queries(forest.model_, data.X)
     calls = count_calls(monkeypatch, "find_leaves")
     solver = read_solver(forest, "right")
-    for reader in (SurvivalErrors([1.0]), QuantileIntervals(solver, LEVELS, 2.0)):
+    for refused in (SurvivalErrors([1.0]), QuantileIntervals(solver, LEVELS, 2.0)):
         with pytest.raises(ValueError, match="fit with bag_size=2 or more"):
-            read_weights(forest.model_, queries, [SurvivalCurves(), reader])
+            read_weights(forest.model_, queries, [SurvivalCurves(), refused])
     with pytest.raises(ValueError, match="fit with bag_size=2 or more"):
         check_errors(forest.model_)
     assert calls == []

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._model.predict import Chunk, Quantiles, Reader, SurvivalCurves
+from cqrf._readers.curves import SurvivalCurves
+from cqrf._readers.quantiles import Quantiles
+from cqrf._readers.reader import Chunk, Reader
 from cqrf._survival.curves import as_curves
 from cqrf._survival.interval_curves import REACHED
 from cqrf._survival.quantiles import QuantileSolver, Solution, curve_quantiles

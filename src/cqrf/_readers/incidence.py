@@ -9,16 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cqrf._input.causes import Cause, find_cause
-from cqrf._model.bag_checks import check_errors
 from cqrf._model.fitted import Model
-from cqrf._model.predict import (
-    ArrayReader,
-    BagReader,
-    Chunk,
-    Quantiles,
-    Reader,
-    RestrictedMean,
-)
+from cqrf._readers.curves import RestrictedMean
+from cqrf._readers.errors import BagReader, check_errors
+from cqrf._readers.quantiles import Quantiles
+from cqrf._readers.reader import ArrayReader, Chunk, Reader
 from cqrf._runtime.arguments import read_times
 from cqrf._survival.incidence import IncidenceCurves, incidence_curves
 from cqrf._survival.little_bags import OfCause, bag_variances, standard_errors

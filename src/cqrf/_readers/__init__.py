@@ -1,0 +1,1 @@
+"""Readers of forest weights: quantiles, curves, means and their errors, all in one pass."""
