@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cqrf._input.intervals import interval
     from cqrf._input.target import NegativeTimeWarning, censored
     from cqrf._input.times import TimedeltaWarning
-    from cqrf._model.file_checks import ModelFileError
+    from cqrf._model.file_sections import ModelFileError
     from cqrf._survival.incidence import IncidenceCurves
     from cqrf._survival.quantiles import UnidentifiedQuantileWarning, solve_quantiles
     from cqrf._survival.step_curve import StepCurve
@@ -26,7 +26,7 @@ _MODULE_OF = {
     "BeyondFollowUpWarning": "_survival.step_curves",
     "CensoredQuantileForest": "estimator",
     "IncidenceCurves": "_survival.incidence",
-    "ModelFileError": "_model.file_checks",
+    "ModelFileError": "_model.file_sections",
     "NegativeTimeWarning": "_input.target",
     "TimedeltaWarning": "_input.times",
     "StepCurve": "_survival.step_curve",

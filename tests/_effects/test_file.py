@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from cqrf import CensoredQuantileForest, ModelFileError, censored
 from cqrf._effects.file import FORESTS
 from cqrf._model.file_bytes import FOREST_FILE, PREAMBLE, TREATMENT_FILE
-from cqrf._model.file_checks import TREATMENT_SECTIONS
+from cqrf._model.file_sections import TREATMENT_SECTIONS
 from cqrf.conformal import ConformalForest
 from cqrf.effects import CensoredTreatmentForest
 

@@ -9,7 +9,7 @@ import pytest
 
 from cqrf import CensoredQuantileForest
 from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
-from cqrf._model.file_checks import narrowest
+from cqrf._model.file_sections import narrowest
 
 MOST_TIMES = 8
 

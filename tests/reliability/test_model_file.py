@@ -24,7 +24,8 @@ from cqrf._forest.spec import Forest
 from cqrf._model import file_checks
 from cqrf._model.file import read_model_file
 from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
-from cqrf._model.file_checks import LARGEST_ROOT_SHARE, SECTIONS, WORKING_SECTIONS
+from cqrf._model.file_checks import LARGEST_ROOT_SHARE
+from cqrf._model.file_sections import SECTIONS, WORKING_SECTIONS
 from cqrf._model.share import MOST_SHARE
 from cqrf.datasets import make_aft
 

@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 from cqrf._conformal.scores import Scores, SharesByThreshold, WeightedScores
 from cqrf._model.file import Saved, naming, pack_model, unpack_model
 from cqrf._model.file_bytes import CONFORMAL_FILE, pack, read_bytes, write_bytes
-from cqrf._model.file_checks import (
-    CONFORMAL_FOREST,
-    ModelFileError,
-    cut,
-    invalid,
-)
+from cqrf._model.file_sections import CONFORMAL_FOREST, ModelFileError, cut, invalid
 from cqrf._model.file_values import are_notes, are_settings
 
 # Sections in their order, and their types.

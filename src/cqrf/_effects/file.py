@@ -22,7 +22,7 @@ from cqrf._effects.nuisances import Forests, estimate_nuisances
 from cqrf._effects.response import Floats
 from cqrf._model.file import Saved, naming, pack_model, unpack_model
 from cqrf._model.file_bytes import TREATMENT_FILE, pack, read_bytes, write_bytes
-from cqrf._model.file_checks import (
+from cqrf._model.file_sections import (
     TREATMENT_FOREST,
     TREATMENT_SECTIONS,
     ModelFileError,

@@ -2,7 +2,7 @@
 
 The layout of the bytes is that of :mod:`cqrf._model.file_bytes`. Nothing in a file is code, names a
 type or gives a place in memory. Whatever is not exactly what :func:`write_model_file` writes is
-refused with a :class:`ModelFileError`; see :mod:`cqrf._model.file_checks`, which lists sections.
+refused with a :class:`ModelFileError`; :mod:`cqrf._model.file_sections` lists sections.
 """
 
 from __future__ import annotations
@@ -24,21 +24,19 @@ from cqrf._input.target import Target
 from cqrf._model.codec import decode_leaves, encode_leaves
 from cqrf._model.file_bytes import FOREST_FILE, pack, read_bytes, unpack, write_bytes
 from cqrf._model.file_causes import check_causes
-from cqrf._model.file_checks import (
+from cqrf._model.file_checks import check_header, check_sections, most_trees
+from cqrf._model.file_intervals import check_intervals
+from cqrf._model.file_sections import (
     KINDS,
     SAMPLING,
     SECTIONS,
     Contents,
     ModelFileError,
-    check_header,
-    check_sections,
     cut_sections,
     invalid,
-    most_trees,
     narrowest,
     upgrade_header,
 )
-from cqrf._model.file_intervals import check_intervals
 from cqrf._model.file_summary import read_columns
 from cqrf._model.file_values import are_notes
 from cqrf._model.file_working import check_working, read_working, working_arrays

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
 
-from cqrf._model.file_checks import (
+from cqrf._model.file_sections import (
     CONFORMAL_FOREST,
     COUNTS,
     FOREST,

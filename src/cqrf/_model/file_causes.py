@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqrf._model.file_checks import Contents, check_lengths, invalid
+from cqrf._model.file_sections import Contents, check_lengths, invalid
 
 
 def check_causes(contents: Contents) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cqrf._model.file_checks import Contents, invalid
+from cqrf._model.file_sections import Contents, invalid
 
 
 def check_intervals(contents: Contents) -> None:

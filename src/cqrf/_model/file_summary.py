@@ -14,17 +14,8 @@ from cqrf._input.causes import Cause
 from cqrf._input.columns import Columns
 from cqrf._input.target import oriented
 from cqrf._model.file_causes import check_causes
-from cqrf._model.file_checks import (
-    KINDS,
-    Contents,
-    check_columns,
-    check_header,
-    check_text,
-    check_times,
-    cut_sections,
-    invalid,
-    upgrade_header,
-)
+from cqrf._model.file_checks import check_columns, check_header, check_text, check_times
+from cqrf._model.file_sections import KINDS, Contents, cut_sections, invalid, upgrade_header
 from cqrf._model.stored_columns import StoredLevels
 
 

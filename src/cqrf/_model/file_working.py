@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.spec import MISSING, N_BINS
-from cqrf._model.file_checks import WORKING_SECTIONS, Contents, check_lengths, invalid
+from cqrf._model.file_sections import WORKING_SECTIONS, Contents, check_lengths, invalid
 from cqrf._working_model.transform import LARGEST, WorkingModel
 
 

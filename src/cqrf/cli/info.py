@@ -13,12 +13,7 @@ from cqrf._model.file_bytes import (
     read_bytes,
     unpack,
 )
-from cqrf._model.file_checks import (
-    TREATMENT_SECTIONS,
-    ModelFileError,
-    cut,
-    invalid,
-)
+from cqrf._model.file_sections import TREATMENT_SECTIONS, ModelFileError, cut, invalid
 from cqrf._model.file_summary import FileSummary, summarize
 from cqrf._model.file_values import are_arms, are_notes, are_settings
 from cqrf._runtime.progress import printable
