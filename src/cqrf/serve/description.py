@@ -8,6 +8,7 @@ import cqrf
 from cqrf._model.settings import plain_settings
 from cqrf._views.causes import count_causes
 from cqrf.serve.columns import ColumnSummary
+from cqrf.serve.data_rows import DataRows
 from cqrf.serve.model_view import ModelView
 from cqrf.serve.predictions import CONFIDENCE
 from cqrf.serve.schema import Limits
@@ -15,7 +16,7 @@ from cqrf.serve.schema import Limits
 
 def describe_model(view: ModelView, limits: Limits) -> dict[str, Any]:
     """Columns, training rows, settings and limits."""
-    forest, model, data = view.forest, view.model, view.data
+    forest, model = view.forest, view.model
     train = model.training_target
     return {
         "name": view.name,
@@ -35,14 +36,7 @@ def describe_model(view: ModelView, limits: Limits) -> dict[str, Any]:
         "notes": dict(getattr(forest, "notes_", {})),
         "confidence": describe_confidence(view, CONFIDENCE),
         "limits": limits.model_dump(),
-        "data": None
-        if data is None
-        else {
-            "source": data.source,
-            "rows": len(data.labels),
-            "training": data.training is not None,
-            "id": data.id_column,
-        },
+        "data": describe_data(view.data),
     }
 
 
@@ -61,6 +55,18 @@ def describe_column(summary: ColumnSummary) -> dict[str, Any]:
         "choices": None if choices is None else [choice._asdict() for choice in choices],
         "typical": summary.typical,
         "exact": summary.is_exact,
+    }
+
+
+def describe_data(data: DataRows | None) -> dict[str, Any] | None:
+    """The table whose rows can be chosen, if there is one."""
+    if data is None:
+        return None
+    return {
+        "source": data.source,
+        "rows": len(data.labels),
+        "training": data.training is not None,
+        "id": data.id_column,
     }
 
 

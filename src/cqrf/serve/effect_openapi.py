@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 
 from cqrf.serve.effect_view import EffectView
-from cqrf.serve.openapi import row_schema
+from cqrf.serve.openapi import row_schema, start_document
 from cqrf.serve.schema import Limits
 from cqrf.serve.values import MAX_NUMBER
 
@@ -24,16 +23,8 @@ def write_effect_document(
     app: FastAPI, view: EffectView, limits: Limits, *, strict: bool
 ) -> dict[str, Any]:
     """The OpenAPI document of the app."""
-    document = get_openapi(
-        title="cqrf",
-        version=app.version,
-        description=DESCRIPTION,
-        routes=app.routes,
-        summary=view.name,
-    )
+    document = start_document(app, view.name, DESCRIPTION)
     schemas = document["components"]["schemas"]
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
     schemas["Row"] = row_schema(view, "A value for each column; null where it is missing.", strict)
     row = {"$ref": "#/components/schemas/Row"}
     fields = schemas["EffectsRequest"]["properties"]

@@ -25,7 +25,7 @@ from cqrf._views.effects import (
 from cqrf.effects import CensoredTreatmentForest
 from cqrf.serve.columns import ColumnSummary, summarise_columns
 from cqrf.serve.data_rows import DataRows
-from cqrf.serve.description import describe_column
+from cqrf.serve.description import describe_column, describe_data
 from cqrf.serve.model_view import N_TIMES, PADDING
 from cqrf.serve.schema import Limits
 from cqrf.serve.values import Column
@@ -102,7 +102,7 @@ def make_effect_view(
 
 def describe_effect_model(view: EffectView, limits: Limits) -> dict[str, Any]:
     """Columns, arms, training rows, settings and limits."""
-    forest, model, data = view.forest, view.model, view.data
+    forest, model = view.forest, view.model
     train = model.effect.training_target
     return {
         "name": view.name,
@@ -125,14 +125,7 @@ def describe_effect_model(view: EffectView, limits: Limits) -> dict[str, Any]:
         "settings": plain_parameters(forest),
         "notes": dict(getattr(forest, "notes_", {})),
         "limits": limits.model_dump(),
-        "data": None
-        if data is None
-        else {
-            "source": data.source,
-            "rows": len(data.labels),
-            "training": data.training is not None,
-            "id": data.id_column,
-        },
+        "data": describe_data(view.data),
     }
 
 

@@ -31,16 +31,8 @@ def write_document(
     app: FastAPI, view: ModelView, limits: Limits, *, strict: bool
 ) -> dict[str, Any]:
     """The OpenAPI document of the app."""
-    document = get_openapi(
-        title="cqrf",
-        version=app.version,
-        description=DESCRIPTION,
-        routes=app.routes,
-        summary=view.name,
-    )
+    document = start_document(app, view.name, DESCRIPTION)
     schemas = document["components"]["schemas"]
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
     typical = {summary.column.name: summary.typical for summary in view.summaries}
     schemas["Row"] = row_schema(view, "A value for each column; null where it is missing.", strict)
     schemas["SubjectRow"] = row_schema(view, "A row of known levels.", strict=True)
@@ -64,6 +56,20 @@ def write_document(
         {"level": 0.5, "value": None, "bound": 4500.0, "reason": "after_bound"},
         {"level": 0.9, "value": None, "bound": None, "reason": "never"},
     ]
+    return document
+
+
+def start_document(app: FastAPI, name: str, description: str) -> dict[str, Any]:
+    """The document of the app's routes and types, without FastAPI's own errors."""
+    document = get_openapi(
+        title="cqrf",
+        version=app.version,
+        description=description,
+        routes=app.routes,
+        summary=name,
+    )
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
     return document
 
 
