@@ -128,7 +128,11 @@ def _write_leaf_means(offsets, leaf_rows, sample_weight, table, wanted, means):
 
 @kernel
 def _number_leaves(offsets, starts, sizes, numbers):
-    """Write the number of the leaf that begins at each of ``starts``; LEFT_OUT if it is empty."""
+    """Write the number of the leaf that begins at each of ``starts``; LEFT_OUT if it is empty.
+
+    offsets : (n_leaves + 1,) int64; starts, sizes : int64 and int32, fields of Leaves
+    numbers : (n_queries, n_trees) int64, written
+    """
     for q in range(starts.shape[0]):
         for t in range(starts.shape[1]):
             if sizes[q, t] == 0:

@@ -95,6 +95,11 @@ def _encode_columns(
 
 @kernel
 def _encode_column(column, edges, codes):
+    """Write the code of each value: the number of edges below it, or MISSING.
+
+    column : (n,) float64; edges : (255,) float64, ascending, infinite where there are fewer
+    codes : (n,) uint8, written
+    """
     for i in range(column.shape[0]):
         x = column[i]
         # Binary search in eight steps, without a branch to mispredict.

@@ -203,13 +203,16 @@ def draw_units(keys, bag_keys, seeds, k, size, honest, draws):
 
 @kernel
 def _draw_units(keys, size, honest, draws):
+    """:func:`draw_units` for the first tree of ``keys``, a TreeKeys."""
     draw_units(keys.order, keys.bag, keys.bootstrap, 0, size, honest, draws)
 
 
 @kernel
 def _draw_rows(keys, sampling, starts, ranks, work):
-    """Write the subsample of each tree (see :class:`Subsamples`); return how many rows it has.
+    """Write the subsample of each tree (see :class:`Subsamples`); return how many rows all have.
 
+    keys : TreeKeys; sampling : Sampling; work : DrawWork
+    starts : (2 * n_trees + 1,) int64, written; ranks : uint32, written
     ``ranks`` and ``work.leaf_half`` hold one row more than they may receive. If there are more,
     they are counted but not all written.
     """
@@ -247,6 +250,11 @@ def _draw_rows(keys, sampling, starts, ranks, work):
 
 @kernel
 def _in_bag_bits(keys, size, draws, bits):
+    """Set the bit of each tree in the rows of the units that it draws.
+
+    keys : TreeKeys; draws : (n_units,) int32, work array
+    bits : (n_units, n_trees / 8, rounded up) uint8, 0 before; written
+    """
     for t in range(keys.order.shape[0]):
         # Which units are drawn does not depend on how honest halves share them out.
         draw_units(keys.order, keys.bag, keys.bootstrap, t, size, False, draws)

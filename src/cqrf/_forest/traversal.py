@@ -51,7 +51,12 @@ def find_leaves(
 
 @kernel
 def _find_leaves(queries, nodes, in_bag, pairs, leaves):
-    """Write the leaves; ``queries`` is (n_queries, n_features) uint8, ``nodes`` a ``Nodes``."""
+    """Write the leaf of each query in each tree that is not left out.
+
+    queries : (n_queries, n_features) uint8; nodes : Nodes
+    in_bag : (n_queries, n_trees / 8, rounded up) uint8, bits of trees left out, or None
+    pairs : Pairs, work arrays; leaves : Leaves, 0 before, written
+    """
     query, tree, at_node = pairs.query, pairs.tree, pairs.node
     roots, feature = nodes.roots, nodes.feature
     code, left = nodes.code, nodes.left

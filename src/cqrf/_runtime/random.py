@@ -85,5 +85,6 @@ def draw_without_replacement(seed: ArrayLike, n: int, size: int) -> NDArray[np.i
 
 @kernel
 def _permute(n, key, drawn):
+    """Write the first images of the permutation of 0 .. n - 1 to ``drawn``, int64."""
     for i in range(drawn.shape[0]):
         drawn[i] = permuted(i, n, key)

@@ -1,7 +1,7 @@
 """Censored quantiles with competing risks: labels that tell apart the incidence of each cause.
 
 With c the Kaplan-Meier quantile of the time to any event in the node at a level tau, the label of a
-row for cause k is P(T <= c, cause k) as far as the node knows:
+row for cause k is P(T <= c, cause k) given the row's own time and event, by the node's curves:
 
     1                             if an event of cause k came at Y <= c,
     0                             if another event came at Y <= c, or if Y > c,

@@ -1,7 +1,7 @@
 """Censored quantiles: labels that tell apart distributions of the latent time T.
 
 With c the Kaplan-Meier quantile of T in the node at a level tau, the label of a row is
-P(T > c) as far as the node knows:
+P(T > c) given the row's own time and event, by the node's curve S:
 
     1             if Y > c,
     0             if the event came at Y <= c,

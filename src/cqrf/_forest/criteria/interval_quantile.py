@@ -1,7 +1,7 @@
 """Censored quantiles of interval-censored rows.
 
-With S the node's curve, the label of a row in (L, R] at a level tau is P(T > c) as far as the node
-knows, with c the node's quantile at tau:
+With S the node's curve and c its quantile at a level tau, the label of a row in (L, R] is
+P(T > c | L < T <= R):
 
     (S(max(c, L)) - S(R)) / (S(L) - S(R)),    between 0 and 1,
 
@@ -9,7 +9,7 @@ divided by the standard deviation sqrt(tau (1 - tau)). It is 1 if c <= L, 0 if R
 and right-censored rows it is the label of :mod:`cqrf._forest.criteria.censored_quantile`. As
 S(c) = 1 - tau, it can be computed without c.
 
-S has to be estimated in every node, and the maximum likelihood estimate is too dear for that. The
+S has to be estimated in every node, and the maximum likelihood estimate is too slow for that. The
 time scale is therefore cut into ``n_cells`` cells once, of about equal mass for the whole table
 (see :mod:`cqrf._survival.interval_scale`). Inside a cell T is distributed as in the whole table;
 the masses of the cells are those of the node, after ``EM_STEPS`` EM steps for the hazards that
