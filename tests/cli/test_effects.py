@@ -372,9 +372,7 @@ def test_what_the_ranking_says():
             {"estimate": estimate, "standard_error": error, "lower": lower, "upper": upper}
         )
 
-    assert say(1, 3).endswith(
-        "The interval lies above 0: effects differ, and the columns tell for whom."
-    )
+    assert say(1, 3).endswith("The interval lies above 0: effects differ with the columns.")
     assert "no evidence that effects differ between rows. That is not" in say(-1, 3)
     assert "ranking does not find those who gain most" in say(-3, -1)
     assert "RATE (AUTOC) 2.00 (1.00 to 3.00)" in say(1, 3)

@@ -1,8 +1,8 @@
-"""Priorities that have not seen the outcomes they are judged by.
+"""Priorities that are independent of the outcomes by which they are evaluated.
 
-The rows are split into two halves, and a forest grown on each ranks the rows of the other. Effects
-out of bag would not do: the more a row has gained, the less its neighbours without it have, so that
-a ranking by them is unfair to itself.
+The rows are split into two halves, and a forest grown on each ranks the rows of the other. An
+effect out of bag is a mean that leaves the row out, and so is negatively correlated with the row's
+own score: a ranking by it would be evaluated as worse than it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cqrf._runtime.random import derive
 HALF_STREAM = 2**35
 
 
-class JudgedHalf(NamedTuple):
+class RankedHalf(NamedTuple):
     """Rows of a half, as row numbers, with priorities from the other half."""
 
     rows: NDArray[np.intp]
@@ -36,7 +36,7 @@ class JudgedHalf(NamedTuple):
 
 def halves_with_priorities(
     model: EffectModel, responses: Floats, settings: EffectSettings, n_jobs: int | None
-) -> Iterator[JudgedHalf]:
+) -> Iterator[RankedHalf]:
     """Both halves; ``responses`` are Y* - m of one target, (n, 1) by rank."""
     n_units = model.effect.sampling.n_units
     order = np.argsort(derive(derive(model.effect.seed, HALF_STREAM), np.arange(n_units)))
@@ -46,9 +46,9 @@ def halves_with_priorities(
     codes, row_of_rank = training_codes(model.effect), model.effect.order
     for inside in (in_first[model.unit] & has_unit, ~in_first[model.unit] & has_unit):
         fitted = fit_half(model, inside, settings, n_jobs)
-        judged = np.sort(row_of_rank[~inside & has_unit]).astype(np.intp)
-        effect = estimate_effects(fitted, responses, Queries(codes[judged]), n_jobs).effect
-        yield JudgedHalf(judged, model.sign * effect[:, 0])
+        ranked = np.sort(row_of_rank[~inside & has_unit]).astype(np.intp)
+        effect = estimate_effects(fitted, responses, Queries(codes[ranked]), n_jobs).effect
+        yield RankedHalf(ranked, model.sign * effect[:, 0])
 
 
 def fit_half(

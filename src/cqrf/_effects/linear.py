@@ -5,10 +5,10 @@ their mean effect is not the effect at x. A ridge regression of the effect on th
 
     minimise  sum ((Y* - m) - (W - e) (a + b' z(x)))^2 + penalty |b|^2,
 
-tells the slope of that rise. The forest then estimates what SHARE of it leaves over. The penalty,
-and a factor in [0, 1] by which a model without signal fades out, are chosen by cross-validation at
-the times that the trees are split at. Training rows are predicted by a model that was fitted
-without their fold.
+estimates that slope. SHARE of its effect is subtracted from the responses, and the forest estimates
+the rest. The penalty, and a factor in [0, 1] that shrinks a model without signal, are chosen by
+cross-validation at the times that the trees are split at. Training rows are predicted by a model
+that was fitted without their fold.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from cqrf._effects.response import Floats
 
 METRICS = ("autoc", "qini")
 # An estimate from scores, priorities and weights of rows.
-Judge = Callable[[Floats, Floats, Floats], Floats]
+Statistic = Callable[[Floats, Floats, Floats], Floats]
 REPEATS = 200
 
 
@@ -112,7 +112,7 @@ def half_samples(unit: NDArray[np.int32], seed: int) -> list[NDArray[np.bool_]]:
 
 
 def with_error(
-    judge: Judge,
+    statistic: Statistic,
     scores: Floats,
     priorities: Floats,
     weight: Floats,
@@ -121,6 +121,6 @@ def with_error(
 ) -> tuple[Floats, Floats]:
     """An estimate from some rows, and its standard error from half-samples of their units."""
     repeats = [
-        judge(scores[half], priorities[half], weight[half]) for half in half_samples(unit, seed)
+        statistic(scores[half], priorities[half], weight[half]) for half in half_samples(unit, seed)
     ]
-    return judge(scores, priorities, weight), np.std(repeats, axis=0, ddof=1)
+    return statistic(scores, priorities, weight), np.std(repeats, axis=0, ddof=1)

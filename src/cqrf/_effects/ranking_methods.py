@@ -15,8 +15,8 @@ from cqrf._effects.methods import AverageMethods
 from cqrf._effects.predict import insample_effects, residual_responses, training_effects
 from cqrf._effects.ranking import (
     METRICS,
-    Judge,
     RankAverage,
+    Statistic,
     TargetingCurve,
     rank_average,
     toc_at,
@@ -76,10 +76,10 @@ class RankingMethods(AverageMethods):
         width = confidence_width(confidence)
         known = follow(self._model(), self._single(target, horizon, times), beyond)
 
-        def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
+        def statistic(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
             return np.array([rank_average(scores, ranking, weight, metric)])
 
-        estimate, error = (float(each[0]) for each in self._judge(judge, priorities, known))
+        estimate, error = (float(each[0]) for each in self._estimate(statistic, priorities, known))
         lower, upper = estimate - width * error, estimate + width * error
         return RankAverage(estimate, error, lower, upper, metric, confidence)
 
@@ -121,12 +121,14 @@ class RankingMethods(AverageMethods):
             raise ValueError(f"shares must be numbers above 0 and at most 1; found {shares!r}.")
         known = follow(self._model(), self._single(target, horizon, times), beyond)
 
-        def judge(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
+        def statistic(scores: Floats, ranking: Floats, weight: Floats) -> Floats:
             return toc_at(scores, ranking, weight, read)
 
-        return TargetingCurve(read, *self._judge(judge, priorities, known))
+        return TargetingCurve(read, *self._estimate(statistic, priorities, known))
 
-    def _judge(self, judge: Judge, priorities: Any, known: Known) -> tuple[Floats, Floats]:
+    def _estimate(
+        self, statistic: Statistic, priorities: Any, known: Known
+    ) -> tuple[Floats, Floats]:
         """An estimate from scores, priorities and weights of rows, and its standard error."""
         model, wanted = self.model_, known.target
         scores, ranks = self._scores(known), model.effect.ranks
@@ -141,7 +143,9 @@ class RankingMethods(AverageMethods):
                 )
             self._warn_of_own(ranking, wanted)
             rows = np.flatnonzero(has_score)
-            return with_error(judge, scores[rows], ranking[rows], weight[rows], unit[rows], seed)
+            return with_error(
+                statistic, scores[rows], ranking[rows], weight[rows], unit[rows], seed
+            )
         settings = read_effect_settings(
             self, model.effect.sampling.n_units // 2, len(model.effect.edges), seed
         )
@@ -149,7 +153,9 @@ class RankingMethods(AverageMethods):
         for half in halves_with_priorities(model, responses, settings, self.n_jobs):
             scored = has_score[half.rows]
             rows, ranking = half.rows[scored], half.priorities[scored]
-            parts.append(with_error(judge, scores[rows], ranking, weight[rows], unit[rows], seed))
+            parts.append(
+                with_error(statistic, scores[rows], ranking, weight[rows], unit[rows], seed)
+            )
         estimates, errors = (np.stack(each) for each in zip(*parts, strict=True))
         # Each half ranks the other, so that chance moves both estimates in the same direction.
         return estimates.mean(axis=0), errors.mean(axis=0)
@@ -163,7 +169,7 @@ class RankingMethods(AverageMethods):
             if np.allclose(ranking, own, rtol=1e-9, atol=0.0):
                 warnings.warn(
                     "priorities are this forest's effects at the rows it was fitted to, so that "
-                    "they are not independent of the outcomes that judge them. Leave priorities "
+                    "they are not independent of the outcomes that evaluate them. Leave priorities "
                     "out: each half of the rows is then ranked by a forest of the other half.",
                     UserWarning,
                     stacklevel=4,

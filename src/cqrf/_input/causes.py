@@ -74,12 +74,12 @@ def number_causes(event: NDArray[Any], censored: Any = None) -> Causes:
                     f"event has texts, {_listed(found)}, but censored={censored!r} is a number: "
                     f"pass censored={text!r}."
                 )
-    is_censored = 0 if censored is None else _read_codes(np.array([censored], object)).tolist()[0]
-    if is_censored not in found and is_censored != 0:
+    censored_code = 0 if censored is None else _read_codes(np.array([censored], object)).tolist()[0]
+    if censored_code not in found and censored_code != 0:
         raise ValueError(f"censored={censored!r} is no value of event, which has {_listed(found)}.")
-    if "" in found and is_censored != "":
+    if "" in found and censored_code != "":
         raise ValueError('event is an empty text in some rows: pass censored="" if it means that.')
-    return _number(codes, is_censored)
+    return _number(codes, censored_code)
 
 
 def read_causes(cause: NDArray[Any], event: NDArray[np.bool_] | None, first_row: int = 0) -> Causes:
@@ -135,12 +135,12 @@ def are_causes(names: Any) -> bool:
     return all(before < after for before, after in pairwise(names)) and "" not in names
 
 
-def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
+def _number(codes: NDArray[Any], censored_code: Cause) -> Causes:
     values, place = np.unique(codes, return_inverse=True)
-    names = tuple(value for value in values.tolist() if value != is_censored)
+    names = tuple(value for value in values.tolist() if value != censored_code)
     if 0 in names and len(names) > 1:
         raise ValueError(
-            f"event has 0 beside the value that means censored, {is_censored!r}: with several "
+            f"event has 0 beside the value that means censored, {censored_code!r}: with several "
             "causes none can be 0. Give this one another code or name, such as "
             f"{max(values.tolist()) + 1}."
         )
@@ -149,7 +149,7 @@ def _number(codes: NDArray[Any], is_censored: Cause) -> Causes:
             f"event has {len(names)} different values: {_listed(list(names))}. A forest takes at "
             f"most {MOST_CAUSES} causes: join rare ones. Are these times?"
         )
-    number = [0 if v == is_censored else names.index(v) + 1 for v in values.tolist()]
+    number = [0 if v == censored_code else names.index(v) + 1 for v in values.tolist()]
     return Causes(np.array(number, np.uint8)[place.ravel()], names)
 
 

@@ -97,12 +97,12 @@ def _join_levels(parts: Sequence[ColumnPart]) -> tuple[str, ...]:
     if n_levels > MAX_LEVELS:
         at_least = "at least " if len(parts) > 1 else ""
         written = describe_written(levels)
-        way_out = "Group rare levels, encode it as numbers, or drop it."
+        advice = "Group rare levels, encode it as numbers, or drop it."
         if written is not None:
-            way_out = f"Its texts look like {written}: convert it with {CONVERSION[written]}."
+            advice = f"Its texts look like {written}: convert it with {CONVERSION[written]}."
         raise ValueError(
             f"column {parts[0].name!r} has {at_least}{n_levels} levels; a category may have at "
-            f"most {MAX_LEVELS}. {way_out}"
+            f"most {MAX_LEVELS}. {advice}"
         )
     return tuple(sorted(levels))
 

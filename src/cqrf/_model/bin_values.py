@@ -1,4 +1,4 @@
-"""Values of a column as far as its bins tell them.
+"""Values of a column, estimated from its bins.
 
 A model file keeps the edges of the bins, not the values. An edge is the midpoint of two values. If
 every value has its own bin, the edges determine all values but one, for which the roundest

@@ -1,7 +1,7 @@
 """The share of the root: how much of a prediction is the working model's own curve.
 
 The root is the survival curve of all residuals together: with it the working model alone predicts.
-On many tables it is better than any forest; where the model is wrong it ruins the forest's curves.
+On many tables it is better than any forest; where the model is wrong it makes the forest's worse.
 Its share a is therefore chosen by the integrated Brier score of the training rows out of bag,
 
     mixture = (1 - a) forest + a root,   score(a) = A a^2 - 2 b a + constant,

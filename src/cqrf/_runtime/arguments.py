@@ -52,8 +52,8 @@ def read_floats(name: str, values: Any) -> NDArray[np.float64]:
             return array.astype(np.float64)
     except (TypeError, ValueError):
         pass
-    way_out = f", text such as {texts[0]!r}: convert them with pd.to_numeric" if texts else ""
-    raise ValueError(f"{name} must be numbers; found {array.dtype} values{way_out}.")
+    advice = f", text such as {texts[0]!r}: convert them with pd.to_numeric" if texts else ""
+    raise ValueError(f"{name} must be numbers; found {array.dtype} values{advice}.")
 
 
 def read_times(times: Any) -> NDArray[np.float64]:

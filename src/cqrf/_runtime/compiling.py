@@ -1,7 +1,8 @@
 """How kernels are compiled.
 
 A kernel is a Numba function that takes arrays, scalars and NamedTuples of them, releases the
-interpreter lock and is cached on disk. Threads live outside, so no result depends on their number.
+interpreter lock and is cached on disk. No kernel starts threads, so no result depends on their
+number.
 
 What is absent is None. Numba leaves out a branch on ``argument is None`` if the argument is one of
 the compiled function itself; a field of a NamedTuple is therefore passed on to a ``called`` kernel

@@ -6,7 +6,7 @@
 2. The linear predictor of a row comes from the model that was fitted without its fold, so that
    residuals do not contain the row's own noise.
 3. A Cox fit on these cross-fitted predictors gives the calibration slope, cut to [0, 1]: a model
-   without signal fades out.
+   without signal is shrunk to 0.
 4. The cumulative baseline hazard is Breslow's, on at most MOST_KNOTS of the event times.
 
 A table of more than MOST_ROWS rows is represented by a random sample of so many.

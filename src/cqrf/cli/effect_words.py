@@ -134,7 +134,7 @@ def describe_rate(rate: dict[str, Any]) -> str:
         "gain than rows do on average. "
     )
     if rate["lower"] > 0:
-        return how + "The interval lies above 0: effects differ, and the columns tell for whom."
+        return how + "The interval lies above 0: effects differ with the columns."
     if rate["upper"] < 0:
         return how + (
             "The interval lies below 0: the ranking does not find those who gain most, so this is "

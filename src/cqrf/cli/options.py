@@ -294,8 +294,8 @@ Subgroups = Annotated[
     str,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns of subgroups, with commas between them. Default: the three that tell most "
-        "about the effect.",
+        help="Columns of subgroups, with commas between them. Default: the three that have "
+        "most importance in the effect forest.",
     ),
 ]
 DropUntreated = Annotated[

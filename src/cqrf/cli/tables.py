@@ -335,17 +335,17 @@ def _describe_text(found: dict[str, Found], path: str) -> list[str]:
             what = (
                 "dates, day or month first" if are_dates else "numbers with thousands or decimals"
             )
-            way_out = f"--dates {name}=dmy or {name}=mdy" if are_dates else "--decimal . or ,"
+            advice = f"--dates {name}=dmy or {name}=mdy" if are_dates else "--decimal . or ,"
         elif written:
-            what, way_out = written, f"write them as in {EXAMPLES[written]}"
+            what, advice = written, f"write them as in {EXAMPLES[written]}"
         else:
             continue
         if len(levels) > MAX_LEVELS:
             raise ValueError(
-                f"{path}: column {name!r} looks like {what}, but cannot be read: {way_out}, or "
+                f"{path}: column {name!r} looks like {what}, but cannot be read: {advice}, or "
                 f"leave it out with --ignore {name}."
             )
-        messages.append(f"Note    {name} stays text, but looks like {what}: {way_out}")
+        messages.append(f"Note    {name} stays text, but looks like {what}: {advice}")
     return messages
 
 

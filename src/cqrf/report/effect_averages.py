@@ -28,7 +28,7 @@ from cqrf.report.data import format_value
 from cqrf.report.words import Words
 
 CONFIDENCE = 0.95
-N_FEATURES = 4  # features that tell subgroups
+N_FEATURES = 4  # features that subgroups are made of
 MAX_LEVELS = 5  # levels of a category that are subgroups
 FEWEST_ROWS = 10  # of each arm in a subgroup
 MAX_COLUMNS = 200  # points of a curve
@@ -215,7 +215,7 @@ def explain_subgroups(
 ) -> list[str]:
     """Sentences on the subgroups."""
     if not chosen:
-        return ["No tree of the effect forest has a split: no feature tells subgroups."]
+        return ["No tree of the effect forest has a split: there are no subgroups."]
     listed = ", ".join(f"{names[j]} ({format_percent(shares[j])})" for j in chosen)
     text = [
         f"Average time gained up to {words.format_time(horizon)} in subgroups by the features with "

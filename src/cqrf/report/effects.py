@@ -125,16 +125,16 @@ def describe_ranking(forest: CensoredTreatmentForest, words: Words) -> dict[str,
     curve, rate = forest.toc(shares=SHARES), forest.rate(confidence=CONFIDENCE)
     value, interval = Interval(rate.estimate, rate.lower, rate.upper).format()
     if rate.lower > 0:
-        verdict = "The interval lies above 0: effects differ, and the covariates tell for whom."
+        verdict = "The interval lies above 0: effects differ with the covariates."
     elif rate.upper < 0:
         verdict = (
             "The interval lies below 0: the ranking does not find those who gain most, so this is "
-            "no evidence that effects differ in a way that the covariates tell."
+            "no evidence that effects differ with the covariates."
         )
     else:
         verdict = (
-            "The interval includes 0: there is no evidence that the covariates tell who gains "
-            "more. That is not evidence that all gain the same."
+            "The interval includes 0: there is no evidence that effects differ with the "
+            "covariates. That is not evidence that they are equal."
         )
     text = [
         "Each half of the rows is ranked by the effect that a forest of the other half expects. "
