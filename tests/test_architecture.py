@@ -10,9 +10,12 @@ import sys
 import pytest
 
 from support.architecture import (
+    PAGE,
     SOURCE,
+    count_outcome_files,
     draw_graph,
     find_cycles,
+    find_dead_references,
     find_unlisted,
     find_wrong_imports,
     list_modules,
@@ -102,8 +105,18 @@ def test_no_record_is_spread_over_arguments(tree):
     assert tree.find_splats() == []
 
 
-def test_contributing_lists_every_module_of_the_lowest_layers():
+def test_contributing_lists_every_module_of_internal_packages():
     assert find_unlisted() == []
+
+
+def test_what_contributing_names_is_there(tree):
+    assert find_dead_references(tree) == []
+
+
+def test_contributing_counts_the_files_of_a_kind_of_outcome():
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    new, others, of_dask = count_outcome_files()
+    assert f"{new} new files, and lines in {others} others and in {of_dask} of Dask" in text
 
 
 def test_the_graph_in_contributing_is_that_of_the_source(tree):

@@ -170,6 +170,36 @@ def find_unlisted() -> list[str]:
     return units + [name for name in own if name.partition(".")[2] not in listed]
 
 
+def find_dead_references(tree: SourceTree) -> list[str]:
+    """Files and functions that CONTRIBUTING.md names and that are not there."""
+    text = PAGE.read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w.]+/[\w./]*|\w+\.py)`", text)
+    dead = [
+        path
+        for path in paths
+        if not re.search("NAME|NN|my_task|_build|node_modules|\\.venv", path)
+        and not any((folder / path).exists() for folder in (ROOT, SOURCE))
+    ]
+    for module, name in re.findall(r"`(_\w+(?:\.\w+)*)\.(\w+)`", text):
+        known, dotted = tree.modules.get(module), f"{module}.{name}"
+        if dotted not in tree.modules and (known is None or name not in known.definitions):
+            dead.append(dotted)
+    return dead
+
+
+def count_outcome_files() -> tuple[int, int, int]:
+    """Files in the recipe of a kind of outcome: new ones, others, and others of Dask."""
+    text = PAGE.read_text(encoding="utf-8")
+    table = text[text.index("| what | new file |") : text.index("That is ")]
+    new, others = set(), set()
+    for line in table.splitlines()[2:]:
+        cells = line.split("|")
+        new |= set(re.findall(r"`([\w/]+\.py)`", cells[2])) if len(cells) > 3 else set()
+        others |= set(re.findall(r"`([\w/]+\.py)`", cells[3])) if len(cells) > 3 else set()
+    dask = {path for path in others if path.startswith("dask/")}
+    return len(new), len(others - dask), len(dask)
+
+
 def read_graph() -> str:
     """The graph that stands in CONTRIBUTING.md."""
     start, end = map(re.escape, MARKS)
