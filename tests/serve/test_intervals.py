@@ -80,7 +80,7 @@ def test_the_training_table_is_known_by_its_intervals(folder, name, is_training)
     task = ServeTask(
         str(folder / "m.cqrf"), path, given, None, "127.0.0.1", 0, (), limits, False, 1, False
     )
-    assert load_view(task).shows_training == is_training
+    assert (load_view(task).data.training is not None) == is_training
 
 
 def test_curves_are_given_at_their_steps(client, forest, table):

@@ -147,7 +147,7 @@ def test_left_censoring_has_a_smallest_level(frame, target):
     forest = CensoredQuantileForest(n_estimators=40, censoring="left", random_state=0)
     forest.fit(frame, y)
     view = make_view(forest, "m", read_data_rows(forest, frame, y, [""] * len(y), "x"))
-    assert view.shows_training
+    assert view.data.training is not None
     predictions = predict_rows(
         view, RowsRead(view.data.matrix, [[] for _ in y]), PredictionRequest([0.02, 0.5])
     )

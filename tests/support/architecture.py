@@ -46,7 +46,7 @@ LAYERS: tuple[dict[str, str], ...] = (
     {
         "_model": "bin_values codec file file_bytes file_causes file_checks file_intervals "
         "file_kernels file_sections file_summary file_values file_working fit fitted kinds memory "
-        "output queries residual settings share skill stored_columns",
+        "queries residual settings share skill stored_columns",
     },
     {
         "_readers": "curves errors incidence intervals quantiles reader weight_rows",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cqrf._effects.methods import AverageMethods, read_arm
 from cqrf._effects.predict import arm_curves, column_times, quantile_columns
-from cqrf._model.output import index_of
+from cqrf._estimator.output import index_of
 from cqrf._survival.quantiles import read_levels
 from cqrf._survival.step_curves import StepCurves
 

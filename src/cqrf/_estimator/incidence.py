@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cqrf._estimator.output import Values, time_names
+from cqrf._estimator.output import Values, index_of, time_names
 from cqrf._estimator.prediction import PredictionMethods, warn_if_unknown
 from cqrf._input.causes import Cause
-from cqrf._model.output import index_of
 from cqrf._model.queries import Queries, has_tree
 from cqrf._readers.curves import KnownTimes
 from cqrf._readers.incidence import FromIncidence, Incidence, IncidenceErrors

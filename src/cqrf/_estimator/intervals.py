@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cqrf._estimator.output import with_index
 from cqrf._estimator.prediction import PredictionMethods, warn_if_unknown
-from cqrf._model.output import index_of
 from cqrf._readers.curves import KnownTimes, SurvivalCurves
 from cqrf._readers.intervals import LowerCurves, QuantileBounds, fill_bounds
 from cqrf._readers.reader import read_weights
@@ -115,6 +115,4 @@ class IntervalMethods(PredictionMethods):
             values = np.stack([lower(at, beyond), upper(at, beyond)], axis=-1)
             warn_if_unknown(values, known, stacklevel=4)
             return values
-        for curves in (lower, upper):
-            object.__setattr__(curves, "index", index_of(X))
-        return lower, upper
+        return with_index(lower, X), with_index(upper, X)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cqrf._model.output import OUTPUTS, as_frame, index_of
 from cqrf._runtime.arguments import exactly, read_choice
 from cqrf._survival.quantiles import read_levels
 from cqrf._survival.step_curves import StepCurves
 
+OUTPUTS = ("default", "pandas", "polars")
 Values = Any  # an array; a frame or a series after set_output
 
 
@@ -58,15 +58,41 @@ class OutputMethods:
 
 
 def level_names(levels: float | Sequence[float]) -> str | list[str]:
+    """Names of the columns of quantiles; a single text for a single level."""
     read, is_scalar = read_levels(levels)
     names = [f"q{exactly(level)}" for level in read]
     return names[0] if is_scalar else names
 
 
 def time_names(name: str, times: ArrayLike) -> list[str]:
+    """Names of columns that hold values at times."""
     return [f"{name}{exactly(time)}" for time in np.atleast_1d(np.asarray(times, np.float64))]
 
 
 def with_index(curves: StepCurves, X: Any) -> StepCurves:
+    """The curves, with the index of X."""
     object.__setattr__(curves, "index", index_of(X))
     return curves
+
+
+def as_frame(values: NDArray[np.float64], X: Any, names: str | list[str], output: str) -> Any:
+    """Values as they are, or as a series (one name) or frame (a list of names)."""
+    if output == "default":
+        return values
+    if output == "pandas":
+        import pandas as pd
+
+        if isinstance(names, str):
+            return pd.Series(values, index=index_of(X), name=names)
+        return pd.DataFrame(values, index=index_of(X), columns=names)
+    import polars as pl
+
+    if isinstance(names, str):
+        return pl.Series(names, values)
+    return pl.DataFrame(values, schema=names)
+
+
+def index_of(X: Any) -> Any:
+    """The index of a pandas frame; None if X is something else."""
+    index = getattr(X, "index", None)
+    return index if hasattr(index, "get_indexer") else None

@@ -90,11 +90,6 @@ class ModelView:
         return times if self.unit is None else np.unique(self.round(times))
 
     @property
-    def shows_training(self) -> bool:
-        """Whether training rows may be shown."""
-        return self.data is not None and self.data.training is not None
-
-    @property
     def fingerprint(self) -> str:
         """Hash of the columns, which tells links of this model from those of others."""
         columns = [list(column) for column in self.columns]

@@ -25,7 +25,7 @@ STYLE: Any = {
 
 # One colour per splitting criterion, one line style per way to estimate quantiles. The colours are
 # Okabe and Ito's, which can be told apart with any colour vision.
-BLUE, GREEN, VERMILLION, PURPLE, ORANGE = "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00"
+BLUE, GREEN, VERMILLION, PURPLE = "#0072B2", "#009E73", "#D55E00", "#CC79A7"
 STYLES: dict[str, dict[str, Any]] = {
     "censored-quantile": {"color": VERMILLION, "ls": "-", "lw": 2.2, "zorder": 4},
     "censored-quantile, argmin": {"color": VERMILLION, "ls": "--"},
