@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cqrf._input import risk_sets
-from cqrf._input.risk_sets import first_at_risk
+from cqrf._input.risk_sets import first_at_risk, weigh_risk_sets
 from cqrf._input.target import Target, pair, rank_target
 from cqrf._runtime.compiling import kernel
 
@@ -56,3 +56,17 @@ def test_the_weight_at_risk_is_that_of_the_rows_that_have_entered_and_not_left(n
     for i in range(n):
         entered = [weights[j] for j in range(i, n) if first[rows[j]] <= rows[i]]
         assert at_risk[i] == sum(entered) >= weights[i]
+
+
+@given(st.integers(1, 20), st.booleans(), st.integers(0, 10**6))
+def test_rows_in_any_order_are_at_risk_after_their_entry_up_to_their_time(n, is_late, seed):
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, 8, n).astype(float)
+    entry = time - rng.integers(1, 8, n) if is_late else None
+    weight = rng.integers(1, 20, n) / 8  # eighths have exact sums
+    times = rng.permutation(np.arange(-1.0, 9.0))
+    found = weigh_risk_sets(Target(time, rng.random(n) < 0.5, entry), weight, times)
+    since = np.full(n, -np.inf) if entry is None else entry
+    assert found.tolist() == [
+        sum(w for w, e, y in zip(weight, since, time, strict=True) if e < t <= y) for t in times
+    ]

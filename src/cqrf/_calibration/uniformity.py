@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from cqrf._input.risk_sets import TOLERANCE
+from cqrf._input.risk_sets import TOLERANCE, weigh_risk_sets
 from cqrf._input.target import Target
 from cqrf._survival.step_curves import StepCurves
 
@@ -80,21 +80,6 @@ def estimate_share_below(
     left = weigh_risk_sets(target, weight, at)
     n_rows = np.divide(left, just_before, out=np.zeros(len(at)), where=just_before > 0)
     return ShareBelow(below, lower, upper, n_rows)
-
-
-def weigh_risk_sets(
-    target: Target, weight: NDArray[np.float64], times: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Weight at risk at each time: rows with Y >= t, except those with entry >= t."""
-    entry = np.full(len(weight), -np.inf) if target.entry is None else target.entry
-
-    def weight_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weight of the rows whose value is at least each of the times."""
-        order = np.argsort(values, kind="stable")
-        tail = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-        return tail[np.searchsorted(values[order], times, side="left")]
-
-    return weight_from(target.time) - weight_from(entry)
 
 
 def find_last_known(estimate: ShareBelow, n_rows: float) -> float:

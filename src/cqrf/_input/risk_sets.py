@@ -30,6 +30,28 @@ def first_at_risk(target: Target) -> NDArray[np.int32] | None:
     return first if first.any() else None
 
 
+def weigh_risk_sets(
+    target: Target, weight: NDArray[np.float64], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weight at risk just before each time: rows with Y >= t, except those with entry >= t.
+
+    Rows and times may be in any order.
+    """
+    at_risk = _weight_from(target.time, weight, times)
+    if target.entry is not None:
+        at_risk -= _weight_from(target.entry, weight, times)
+    return at_risk
+
+
+def _weight_from(
+    values: NDArray[np.float64], weight: NDArray[np.float64], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weight of the rows whose value is at least each of the times."""
+    order = np.argsort(values, kind="stable")
+    tail = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
+    return tail[np.searchsorted(values[order], times, side="left")]
+
+
 @called
 def subtract_not_entered(rows, weights, first_at_risk, at_risk, absent):
     """Subtract from the weight at risk at each row that of rows which enter later.

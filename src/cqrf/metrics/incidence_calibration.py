@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from cqrf._input.risk_sets import weigh_risk_sets
 from cqrf._input.sample_weight import read_sample_weight
 from cqrf._input.target import Target
 from cqrf._runtime.arguments import read_count, read_fraction
@@ -143,9 +144,7 @@ def aalen_johansen(
     times, places = np.unique(target.time[is_early], return_inverse=True)
     events = np.bincount(places, weight[is_early], len(times))
     of_it = np.bincount(places, (weight * of_cause)[is_early], len(times))
-    at_risk = _weight_from(target.time, weight, times)
-    if target.entry is not None:
-        at_risk -= _weight_from(target.entry, weight, times)
+    at_risk = weigh_risk_sets(target, weight, times)
     survival = np.cumprod(1.0 - events / at_risk)
     if target.time.max() < horizon and (len(times) == 0 or survival[-1] > 0):
         return np.nan, np.nan
@@ -162,15 +161,6 @@ def aalen_johansen(
         - 2.0 * to_come * before * of_it / at_risk**2
     )
     return float(incidence[-1]), float(max(variance.sum(), 0.0))
-
-
-def _weight_from(
-    values: NDArray[np.float64], weight: NDArray[np.float64], times: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Weight of the rows whose value is at least each of the times."""
-    order = np.argsort(values, kind="stable")
-    tail = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-    return tail[np.searchsorted(values[order], times, side="left")]
 
 
 def _read_incidence(
