@@ -330,9 +330,11 @@ def test_mistakes_are_named(settings, said):
 
 def test_impossible_censoring_times_are_named():
     data = make_aft(100, 2, random_state=0)
-    with pytest.raises(ValueError, match="must equal the observed time"):
+    with pytest.raises(
+        ValueError, match=r"must equal the observed time .* found 0 and the time \S+ in row 0"
+    ):
         ConformalForest().fit(data.X, data.y, censoring_time=np.zeros(100))
-    with pytest.raises(ValueError, match="must be finite"):
+    with pytest.raises(ValueError, match="must be finite in every row; found inf in row 0"):
         ConformalForest().fit(data.X, data.y, censoring_time=np.full(100, np.inf))
     with pytest.raises(ValueError, match="inconsistent numbers"):
         ConformalForest().fit(data.X[:10], data.y)

@@ -67,8 +67,8 @@ def test_a_sample_weight_is_a_number_for_each_row_or_one_for_all():
     [
         ([1.0, 2.0], r"sample_weight has shape \(2,\); expected \(3,\)"),
         ([[1.0, 2.0, 3.0]], r"sample_weight has shape \(1, 3\); expected \(3,\)"),
-        ([1.0, -0.5, 1.0], "sample_weight must be finite and not negative"),
-        ([1.0, np.nan, 1.0], "sample_weight must be finite and not negative"),
+        ([1.0, -0.5, 1.0], "sample_weight must be finite and not negative; found -0.5"),
+        ([1.0, np.nan, 1.0], "sample_weight must be finite and not negative; found nan"),
         ([1.0, np.inf, 1.0], "sample_weight must be finite and not negative"),
         ([0.0, 0.0, 0.0], "sample_weight is zero in every row"),
         (0.0, "sample_weight is zero in every row"),

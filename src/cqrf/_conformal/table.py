@@ -17,7 +17,7 @@ from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import read_sample_weight, relative_weight
 from cqrf._input.target import Target, censored, read_target
 from cqrf._input.units import list_by_appearance, read_groups
-from cqrf._runtime.arguments import read_floats
+from cqrf._runtime.arguments import name_row, read_floats
 
 
 class ConformalTable(NamedTuple):
@@ -113,11 +113,18 @@ def read_censoring_time(censoring_time: ArrayLike, target: Target) -> NDArray[np
     times = read_floats("censoring_time", censoring_time)
     if times.shape != target.time.shape:
         raise ValueError(f"censoring_time has shape {times.shape}; expected {target.time.shape}.")
-    if not np.isfinite(times).all():
-        raise ValueError("censoring_time must be finite in every row.")
-    if not (times >= target.time).all() or (times != target.time)[~target.event].any():
+    is_bad = ~np.isfinite(times)
+    if is_bad.any():
+        row = int(np.flatnonzero(is_bad)[0])
+        raise ValueError(
+            f"censoring_time must be finite in every row; found {times[row]:g} in {name_row(row)}."
+        )
+    is_bad = (times < target.time) | (~target.event & (times != target.time))
+    if is_bad.any():
+        row = int(np.flatnonzero(is_bad)[0])
         raise ValueError(
             "censoring_time must equal the observed time where a row was censored, and not be "
-            "below it where it had its event."
+            f"below it where it had its event; found {times[row]:g} and the time "
+            f"{target.time[row]:g} in {name_row(row)}."
         )
     return times

@@ -47,8 +47,9 @@ def read_part_of_weights(
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
         raise ValueError(f"{name} has shape {weight.shape}; expected ({n},).")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(f"{name} must be finite and not negative.")
+    bad = weight[~np.isfinite(weight) | (weight < 0)]
+    if len(bad):
+        raise ValueError(f"{name} must be finite and not negative; found {bad[0]:g}.")
     return weight
 
 
