@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cqrf._input.columns import TextColumnWarning
+    from cqrf._input.features import UnseenLevelWarning
     from cqrf._input.intervals import interval
     from cqrf._input.target import NegativeTimeWarning, censored
     from cqrf._input.times import TimedeltaWarning
@@ -33,6 +34,7 @@ _MODULE_OF = {
     "StepCurves": "_survival.step_curves",
     "TextColumnWarning": "_input.columns",
     "UnidentifiedQuantileWarning": "_survival.quantiles",
+    "UnseenLevelWarning": "_input.features",
     "censored": "_input.target",
     "interval": "_input.intervals",
     "solve_quantiles": "_survival.quantiles",
@@ -65,6 +67,7 @@ __all__ = [
     "TextColumnWarning",
     "TimedeltaWarning",
     "UnidentifiedQuantileWarning",
+    "UnseenLevelWarning",
     "censored",
     "interval",
     "solve_quantiles",

@@ -81,6 +81,20 @@ def test_every_public_name_is_in_the_reference():
     assert documented - set(list_public()) == set()
 
 
+def list_subclasses(found):
+    for each in found.__subclasses__():
+        yield from (each, *list_subclasses(each))
+
+
+def test_every_warning_can_be_filtered_by_a_public_name():
+    for module in MODULES:
+        importlib.import_module(module)
+    public = [find_object(name) for name in list_public()]
+    ours = [each for each in list_subclasses(Warning) if each.__module__.startswith("cqrf.")]
+    assert len(ours) > 5
+    assert [each.__name__ for each in ours if each not in public] == []
+
+
 def list_linked(page):
     """Public names and their members that a page of the reference links to."""
     text = (API / page).read_text(encoding="utf-8")

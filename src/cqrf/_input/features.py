@@ -33,7 +33,13 @@ from cqrf._runtime.arguments import name_row
 
 
 class UnseenLevelWarning(UserWarning):
-    """Levels that the training table did not have, by column."""
+    """Levels that the training table did not have are treated as missing.
+
+    Parameters
+    ----------
+    levels : mapping of column names to collections of str
+        The new levels of each column.
+    """
 
     def __init__(self, levels: Mapping[Any, Collection[str]]) -> None:
         self.levels = levels
