@@ -32,6 +32,7 @@ def folder(forest, frame, target, tmp_path_factory):
     colours = [strange["colour"].iloc[0], "pink", None]
     strange.assign(colour=colours).to_parquet(folder / "strange.parquet")
     table.drop(columns=["age", "stay"]).to_csv(folder / "less.csv", index=False)
+    forest.save(folder / "python.cqrf", notes={})
     (folder / "broken.cqrf").write_bytes((folder / "m.cqrf").read_bytes()[:500])
     return folder
 
@@ -93,6 +94,16 @@ def test_other_rows_are_for_starting_only(folder):
         code, _, err = serving.stop()
     assert code == 0
     assert "not the training table, so neighbours are not shown" in err
+
+
+def test_a_forest_that_python_saved_does_not_name_the_column_of_times(folder):
+    serving = Serving("python.cqrf", "--data", "data.parquet", cwd=folder)
+    try:
+        assert not serving.get("model")["data"]["training"]
+    finally:
+        code, _, err = serving.stop()
+    assert code == 0
+    assert "if it is the training table, --time and --event show neighbours" in err
 
 
 @pytest.mark.parametrize("options", [[], ["--strict"]])

@@ -121,23 +121,30 @@ def load_rows(forest: AnyForest, task: ServeTask) -> DataRows:
         labels = [row if label is None else label for row, label in zip(labels, ids, strict=True)]
     y = read_outcomes(forest, Rows(table, path, notation), task.given)
     rows = read_data_rows(forest, X, y, labels, name_source(path), task.id_column)
-    use = describe_use(forest, rows)
+    use = describe_use(forest, rows, names_time(forest, task.given))
     print_message(f"Rows    {path}: {count(table.num_rows, 'row')}, {use}")
     return rows
 
 
-def describe_use(forest: AnyForest, rows: DataRows) -> str:
+def names_time(forest: AnyForest, given: GivenRoles) -> bool:
+    """Whether the column of the times is known; a forest that Python saved does not name it."""
+    return bool(given.time or forest.notes_.get("time"))
+
+
+def describe_use(forest: AnyForest, rows: DataRows, has_time: bool) -> str:
     """What the page does with the rows."""
     if isinstance(forest, CensoredTreatmentForest):
         return "to start from"
     if rows.training is not None:
         return "the training table, so the neighbours of a subject are shown"
+    if not has_time:
+        return "to start from; if it is the training table, --time and --event show neighbours"
     return "to start from; not the training table, so neighbours are not shown"
 
 
 def read_outcomes(forest: AnyForest, rows: Rows, given: GivenRoles) -> Any:
     """Times and events of the rows; None if the file does not have them all."""
-    if not (given.time or forest.notes_.get("time")):
+    if not names_time(forest, given):
         return None
     causes = forest.causes_ if isinstance(forest, CensoredQuantileForest) else ()
     roles = Roles.from_notes(forest.notes_, given, causes).target
