@@ -32,6 +32,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "accessible",
     "mathml",
+    "word_breaks",
 ]
 exclude_patterns = ["_build", "_extensions", "examples/README.md", "gallery/backreferences"]
 templates_path = ["_templates"]
@@ -87,6 +88,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "cqrf"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+html_js_files = ["search.js"]
 html_favicon = "_static/icon.svg"
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False

@@ -37,13 +37,17 @@ NARROW = [
 ]
 
 
-@pytest.fixture(scope="module")
-def checker():
-    path = ROOT / "docs" / "check_links.py"
-    spec = importlib.util.spec_from_file_location("check_links", path)
+def load_script(path):
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def checker():
+    return load_script(ROOT / "docs" / "check_links.py")
 
 
 def list_complaints(browser):
@@ -80,6 +84,8 @@ def test_a_phone_shows_all_of_a_page(browser, site, page):
         " && table.scrollWidth > table.clientWidth + 1).length"
     )
     assert browser.run(wide) == 0
+    links = "[...document.querySelectorAll('.prev-next-area a')]"
+    assert browser.run(f"{links}.filter(a => a.scrollWidth > a.clientWidth + 1).length") == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -114,6 +120,32 @@ def test_the_search_finds_a_page(browser, site):
     browser.wait(f"{results}.length > 0")
     assert any("delayed_entry" in link for link in browser.run(f"{results}.map(a => a.href)"))
     assert list_complaints(browser) == []
+
+
+def test_the_search_of_a_page_that_is_a_file_lists_titles(browser, site):
+    """Chromium does not let such a page read others, so there are no excerpts."""
+    browser.open(SITE / "search.html")
+    browser.wait("Boolean(window.Search && Search._index)")
+    browser.run("Search.performSearch('left truncation')")
+    results = "[...document.querySelectorAll('#search-results li a')]"
+    browser.wait(f"{results}.length > 0")
+    browser.wait("document.querySelector('.search-summary').innerText.includes('finished')")
+    assert any("delayed_entry" in link for link in browser.run(f"{results}.map(a => a.href)"))
+    assert list_complaints(browser) == []
+
+
+def test_long_names_break_where_a_word_ends():
+    breaks = load_script(ROOT / "docs" / "_extensions" / "word_breaks.py")
+    page = (
+        '<h1>StepCurves</h1><a href="predict_oob.html" title="StepCurve">'
+        '<span class="pre">predict_oob(X_new)</span></a><p>plot_fan, StepCurve</p>'
+        '<span class="pre">__init__</span>'
+    )
+    assert breaks.allow_breaks(page) == (
+        '<h1>Step<wbr>Curves</h1><a href="predict_oob.html" title="StepCurve">'
+        '<span class="pre">predict_<wbr>oob(X_<wbr>new)</span></a><p>plot_fan, StepCurve</p>'
+        '<span class="pre">__init__</span>'
+    )
 
 
 def test_formulas_are_drawn(browser, site):
