@@ -2,8 +2,8 @@
 How long does someone live who has survived so far?
 ===================================================
 
-The expected number of days within the next five years, for patients who have already survived
-for some time. The early years are the dangerous ones for the sickest of the three.
+Of the next five years, how many will a patient live? The expected number, for patients who have
+already survived for some time. The early years are the dangerous ones for the sickest of the three.
 
 See also :doc:`/how_to/remaining_life`.
 """
