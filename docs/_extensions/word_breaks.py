@@ -1,6 +1,7 @@
 """Places where long names may break: after an underscore, and before a capital of CamelCase.
 
-Without them a narrow column breaks names wherever it ends: predict_survival_fun-ction.
+Without them a narrow column breaks names wherever it ends: predict_survival_fun-ction. Shorter
+names go to the next line as a whole.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from typing import Any
 NAMED = re.compile(
     r'(?P<start><h1>|<span class="pre">|<p class="prev-next-title">)(?P<text>[^<]*)(?=<)'
 )
+LONG = re.compile(r"\w{16,}")
 PLACE = re.compile(r"(?<=[A-Za-z0-9]_)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 
 
 def allow_breaks(page: str) -> str:
     """The text of a page in which long names have ``<wbr>``."""
-    return NAMED.sub(lambda found: found["start"] + PLACE.sub("<wbr>", found["text"]), page)
+
+    def divide(found: re.Match[str]) -> str:
+        return found["start"] + LONG.sub(lambda name: PLACE.sub("<wbr>", name[0]), found["text"])
+
+    return NAMED.sub(divide, page)
 
 
 def rewrite_pages(app: Any, error: Exception | None) -> None:
