@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "src" / "cqrf"
@@ -50,6 +50,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 settings.register_profile(
     "cqrf",
     deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # seconds, as the deadline: a busy machine
     derandomize=bool(os.environ.get("CI")),
     max_examples=int(os.environ.get("CQRF_EXAMPLES", "50")),
     print_blob=True,

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
+import threading
 import warnings
 from types import SimpleNamespace
 
@@ -68,44 +68,69 @@ def announce(module):
     return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
 
 
+class Clock(threading.Event):
+    """An event that is set `until` a time, on a clock that moves only while it is waited for.
+
+    So that what is said does not depend on how busy the machine is.
+    """
+
+    now = until = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def wait(self, timeout=None):
+        self.now = min(self.until, self.now + timeout)
+        return self.now == self.until
+
+
+@pytest.fixture
+def notice(monkeypatch):
+    """A notice that counts the seconds of a clock of its own."""
+    made = compiling.CompilationNotice()
+    made._is_done = Clock()
+    for module in (compiling, progress):
+        monkeypatch.setattr(module, "time", made._is_done)
+    return made
+
+
 def compile_for(notice, seconds, module="cqrf._forest.grower"):
+    clock = notice._is_done
+    clock.until = clock.now + seconds
     notice.on_start(announce(module))
     notice.on_start(announce("cqrf._forest.splitting"))  # a part of it
-    time.sleep(seconds)
+    if notice._waiting is not None:
+        notice._waiting.join()
+    clock.now = clock.until
     notice.on_end(None)
     notice.on_end(None)
 
 
-def test_long_compilation_is_said_once_and_short_not_at_all(capsys, monkeypatch):
-    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.2)
-    notice = compiling.CompilationNotice()
-    compile_for(notice, 0.5, module="numpy.linalg")
-    compile_for(notice, 0.05)
-    assert capsys.readouterr().err == ""
+def test_long_compilation_is_said_once_and_short_not_at_all(capsys, notice):
+    compile_for(notice, 2.5, module="numpy.linalg")
     compile_for(notice, 0.3)
+    assert capsys.readouterr().err == ""
+    compile_for(notice, 1.5)
     assert capsys.readouterr().err.splitlines() == [
         f"cqrf is compiling its kernels.{compiling.KEPT}"
     ]
-    compile_for(notice, 0.3)
+    compile_for(notice, 1.5)
     assert capsys.readouterr().err == ""
     assert notice.n_kernels == 3
 
 
-def test_several_short_compilations_are_one_long_one(capsys, monkeypatch):
-    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.2)
-    notice = compiling.CompilationNotice()
+def test_several_short_compilations_are_one_long_one(capsys, notice):
     for _ in range(4):
-        compile_for(notice, 0.09)
+        compile_for(notice, 0.3)
     assert capsys.readouterr().err.count("cqrf is compiling") == 1
 
 
-def test_the_command_line_has_a_bar_while_it_compiles(capsys, monkeypatch):
-    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.1)
+def test_the_command_line_has_a_bar_while_it_compiles(capsys, notice, monkeypatch):
     monkeypatch.setattr(progress, "_shows_waiting", True)
-    compile_for(compiling.CompilationNotice(), 0.5)
+    compile_for(notice, 2.0)
     first, *drawn, last = capsys.readouterr().err.replace("\n", "\r").split("\r")
     assert first.startswith("cqrf is compiling")
-    assert any("######" in line and "] compiling, 0 done, 0." in line for line in drawn)
+    assert any("######" in line and "] compiling, 0 done, 1." in line for line in drawn)
     assert last == ""
 
 

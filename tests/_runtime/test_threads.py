@@ -28,7 +28,7 @@ def test_results_come_in_the_order_of_the_tasks(n_jobs, n_tasks):
 
 
 def test_tasks_run_in_parallel():
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=240)
     assert len(list(thread_map(both.wait, [(), ()], 2))) == 2
 
 
@@ -92,7 +92,7 @@ def test_an_interrupt_during_a_kernel_is_raised_as_itself():
 
 
 def test_a_property_is_computed_once_and_threads_do_not_wait_for_each_other():
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=240)
 
     class Slow:
         n_calls = 0

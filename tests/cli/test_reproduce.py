@@ -120,11 +120,11 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     command = [*COMMAND, "boston-housing", "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while not (out / "run.json").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=240)
     finally:
         process.kill()
     assert process.returncode == 130

@@ -60,7 +60,7 @@ class Serving:
     def stop(self):
         """Exit code after Ctrl-C, and what was said."""
         self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=240)
         return self.process.returncode, out, err
 
 

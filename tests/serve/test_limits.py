@@ -49,7 +49,7 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(view, start_server, monke
     monkeypatch.setattr("cqrf.serve.middleware.BODY_SECONDS", 0.3)
     with start_server(make_app(view)) as address:
         host, port = address.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as slow:
+        with socket.create_connection((host, int(port)), timeout=240) as slow:
             slow.sendall(
                 b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 b"Content-Length: 100\r\n\r\n{"
@@ -87,13 +87,13 @@ def test_an_abandoned_request_ends_with_its_block(view, rows, start_server, monk
     body = json.dumps({"rows": rows * 100}).encode()
     with start_server(make_app(view, n_jobs=1)) as address:
         host, port = address.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as impatient:
+        with socket.create_connection((host, int(port)), timeout=240) as impatient:
             impatient.sendall(
                 b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 + f"Content-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
-            assert first.wait(30)
+            assert first.wait(240)
         so_far = 0
         while n_blocks > so_far:
             so_far = n_blocks
@@ -102,18 +102,20 @@ def test_an_abandoned_request_ends_with_its_block(view, rows, start_server, monk
 
 
 @contextmanager
-def connections(app, n):
-    """Connections to a server with our protocol."""
+def connections(app, n, sent=b""):
+    """Connections to a server with our protocol; what they send first is there when it starts."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
         config = uvicorn.Config(app, log_level="critical", lifespan="off", http=LimitedProtocol)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        opened = [socket.create_connection(listener.getsockname(), timeout=240) for _ in range(n)]
+        for each in opened:
+            each.sendall(sent)
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        opened = [socket.create_connection(listener.getsockname(), timeout=30) for _ in range(n)]
         try:
             yield opened
         finally:
@@ -140,8 +142,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 @pytest.mark.parametrize("start", [b"", b"GET /healthz HTT", b"GET / HTTP/1.1\r\nHost: loc"])
 def test_a_request_that_does_not_arrive_is_not_waited_for(lone_view, start, monkeypatch):
     monkeypatch.setattr("cqrf.serve.protocol.REQUEST_SECONDS", 0.3)
-    with connections(make_app(lone_view), 1) as (slow,):
-        slow.sendall(start)
+    with connections(make_app(lone_view), 1, start) as (slow,):
         status, message = receive(slow)
     assert status == 408
     assert "0.3 seconds" in message
@@ -149,8 +150,7 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(lone_view, start, monk
 
 def test_the_second_request_of_a_connection_must_arrive_as_well(lone_view, monkeypatch):
     monkeypatch.setattr("cqrf.serve.protocol.REQUEST_SECONDS", 0.5)
-    with connections(make_app(lone_view), 1) as (slow,):
-        slow.sendall(HEALTH)
+    with connections(make_app(lone_view), 1, HEALTH) as (slow,):
         assert slow.recv(10_000).startswith(b"HTTP/1.1 200")
         slow.sendall(HEALTH[:20])
         assert receive(slow)[0] == 408
@@ -176,7 +176,7 @@ def test_other_addresses_are_served_beside_one_with_too_many_connections(lone_vi
             each.sendall(slow)
         assert receive(opened[2])[0] == 503
         address, here = opened[0].getpeername(), ("127.0.0.2", 0)
-        with socket.create_connection(address, timeout=30, source_address=here) as other:
+        with socket.create_connection(address, timeout=240, source_address=here) as other:
             other.sendall(HEALTH)
             assert other.recv(10_000).startswith(b"HTTP/1.1 200")
 

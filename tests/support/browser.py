@@ -19,7 +19,7 @@ import numpy as np
 
 KEYS = {"Enter": 13, "Space": 32, "ArrowDown": 40, "ArrowRight": 39, "Tab": 9, "Escape": 27}
 TEXTS = {"Enter": "\r", "Space": " "}
-PATIENCE = 60.0  # seconds for an answer
+PATIENCE = 240.0  # seconds for an answer, of a busy machine too
 FLAGS = (
     "--headless=new",
     "--no-sandbox",

@@ -52,8 +52,8 @@ def as_frame(y):
 
 
 def wait_for_none(client):
-    """Keys of our tasks that are left on the scheduler after at most ten seconds."""
-    for _ in range(100):
+    """Keys of our tasks that are left on the scheduler after at most two minutes."""
+    for _ in range(1200):
         left = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
         left = [key for key in left if "cqrf" in key]
         if not left:
