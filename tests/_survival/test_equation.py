@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from cqrf._forest.weights import Weights
+from cqrf._input.risk_sets import TOLERANCE
 from cqrf._input.target import time_order
 from cqrf._survival.curves import RankedTarget
 from cqrf._survival.equation import (
@@ -107,6 +108,7 @@ class Case:
 
 @pytest.mark.parametrize("method", METHODS)
 @given(Rows)
+@example([(1, True, 1), (1, False, 1), (2, False, 1)])  # the only event is tied
 def test_candidates_are_the_distinct_times_up_to_the_last_event(method, rows):
     case = Case(rows)
     found = case.candidates(method)
@@ -125,6 +127,7 @@ def test_candidates_are_the_distinct_times_up_to_the_last_event(method, rows):
 
 
 @given(Rows)
+@example([(1, True, 5), (1, False, 1), (2, True, 5), (3, True, 5), (4, True, 5)])
 def test_with_neighbours_only_the_other_times_are_no_candidates(rows):
     case = Case(rows)
     found = case.candidates("knn", neighbors_only=True)
@@ -218,6 +221,14 @@ def test_copies_of_a_row_share_its_weight():
     # Each of the four copies has .1, less than the single rows.
     assert neighbors([0.4, 0.35, 0.25], 2.0, copies) == [0, 1, 1]
     assert neighbors([0.4, 0.35, 0.25], 3.0, copies) == [4, 1, 1]
+
+
+def test_a_level_that_is_reached_but_for_the_tolerance_has_a_root():
+    weights = Weights(np.array([0, 2]), np.array([0, 1], np.int32), np.array([0.5, 0.5]))
+    time, event, found = np.array([1.0, 2.0]), np.array([True, True]), np.full((1, 1), np.inf)
+    level = np.array([0.5 + TOLERANCE])
+    beran_roots(weights, time, event, level, np.empty(3), found)
+    assert found == 1.0
 
 
 def test_without_levels_nothing_is_written():
