@@ -12,6 +12,7 @@ compile the same one at the same time.
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,7 +63,9 @@ COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 
 
 def pytest_configure(config):
-    """As plain Python, kernels wrap around and divide by zero like compiled ones, unwarned."""
+    """Ctrl-C stops commands of the tests; kernels as plain Python wrap around, unwarned."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for what a shell starts with &
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not COMPILES:
         for what in ("overflow", "invalid value", "divide by zero"):
             config.addinivalue_line("filterwarnings", f"ignore:{what} encountered:RuntimeWarning")
