@@ -1,6 +1,7 @@
 """Metrics of each cause, as scorers and as values of ``evaluate``."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import cross_val_score
 
@@ -123,3 +124,14 @@ def test_evaluate_refuses_causes_that_the_forest_does_not_know(data, forest):
         evaluate(forest, X, codes)
     with pytest.raises(ValueError, match="events without a cause, but the forest has the causes"):
         evaluate(forest, X, y[["event", "time"]])
+
+
+def test_test_rows_that_all_have_one_cause(data, forest):
+    X, y = data[1]
+    is_other = y["cause"] == "relapse"
+    X, time, cause = X[~is_other], y["time"][~is_other], y["cause"][~is_other]
+    lost = forest.predict_mean(X, cause="death", beyond="extend")
+    with pytest.raises(ValueError, match="pass a frame with the columns time and cause"):
+        concordance_index(censored(time, cause, censored=""), -lost, cause="death")
+    named = pd.DataFrame({"time": time, "cause": cause})
+    assert concordance_index(named, -lost, cause="death") > 0.5

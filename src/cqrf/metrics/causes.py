@@ -25,7 +25,8 @@ def rows_of_cause(target: Target, cause: Any, train: Target | None = None) -> ND
     if not known:
         raise ValueError(
             f"cause={cause!r}: y does not tell causes apart. Build it with censored(time, cause), "
-            "or leave cause out."
+            "or leave cause out; if all events have the same cause, pass a frame with the columns "
+            "time and cause."
         )
     name = cause.item() if isinstance(cause, np.generic) else cause
     if isinstance(name, bool) or name not in known:
