@@ -121,3 +121,10 @@ def test_innermost_intervals_of_the_steps():
     rows = [(1.0, 4.0), (2.0, 3.0), (3.5, 6.0)]
     steps = solve(rows, [1, 1, 1])
     assert set(zip(steps.left.tolist(), steps.right.tolist(), strict=True)) <= set(innermost(rows))
+
+
+def test_solve_quantiles_says_which_settings_go_with_intervals():
+    rows = {"lower": [0, 1, 2], "upper": [1, 2, 3], "quantiles": 0.5}
+    for settings in ({"solver": "argmin"}, {"censoring_survival": "km"}):
+        with pytest.raises(ValueError, match=r'a table of intervals reads .* and solver "root"\.$'):
+            solve_quantiles([[1, 1, 1]], **rows, **settings)

@@ -242,13 +242,17 @@ class QuantileSolver:
         """Whether the solution is where the survival curve crosses 1 - tau."""
         return self.method == BERAN and self.rule == "root"
 
-    def check_reads_curves(self, forest: str = "a forest with a working model") -> None:
-        """Raise unless the solution is where the survival curve crosses 1 - tau."""
+    def check_reads_curves(self, of_intervals: str = "") -> None:
+        """Raise unless the solution is where the survival curve crosses 1 - tau.
+
+        ``of_intervals``: what it is that has intervals; otherwise it is a working model that asks.
+        """
         if not self.reads_curves:
+            way_out = "" if of_intervals else ", or fit with working_model=None"
             raise ValueError(
-                f"{forest} reads quantiles off its survival curves: "
-                'censoring_survival must be "beran" and solver "root", or fit with '
-                "working_model=None."
+                f"{of_intervals or 'a forest with a working model'} reads quantiles off its "
+                'survival curves: censoring_survival must be "beran" and solver "root"'
+                f"{way_out}."
             )
 
     def solve(
