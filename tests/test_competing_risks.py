@@ -116,10 +116,14 @@ def test_a_single_cause_is_the_ordinary_forest_bit_for_bit(asked):
     train, y = make_table()
     event = y["event"]
     plain = fit(train, censored(y["time"], event))
-    alone = fit(train, censored(y["time"], np.where(event, 7, 0)))
-    assert alone.causes_ == plain.causes_ == ()
-    assert np.array_equal(plain.predict(asked, [0.1, 0.4]), alone.predict(asked, [0.1, 0.4]))
-    assert (plain.model_.working is None) == (alone.model_.working is None)
+    cause = np.where(event, 7, 0)
+    named = pd.DataFrame({"time": y["time"], "cause": cause})
+    for one in (censored(y["time"], cause), named):
+        alone = fit(train, one)
+        assert alone.causes_ == plain.causes_ == ()
+        assert np.array_equal(plain.predict(asked, [0.1, 0.4]), alone.predict(asked, [0.1, 0.4]))
+        assert np.array_equal(plain.weights(asked).toarray(), alone.weights(asked).toarray())
+        assert (plain.model_.working is None) == (alone.model_.working is None)
 
 
 def test_quantiles_of_a_cause_are_where_its_incidence_reaches_the_level(forest, asked):
