@@ -3,7 +3,8 @@
 - simulations: mean absolute error to the true quantiles at .1 .3 .5 .7 .9, divided by that without
   a working model; three repeats, 300 trees, 1000 test rows.
 - r: the same on the data of ``cqrf/study/paper_r``, 1000 trees, as a share of the error of R's
-  crf_generalized, mean over its node sizes; our forest has its default node size.
+  crf_generalized: with our default node size, of R's mean over its node sizes; and with each of
+  R's node sizes, of R's error at that size.
 - noise: GBSG2 with a random text column of so many levels; out-of-bag concordance, skill, and the
   share of that column in ``feature_importances_``; mean of three seeds.
 - coverage: 90 % confidence intervals of survival probabilities and medians on the AFT model (800
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +30,7 @@ from cqrf import CensoredQuantileForest, censored
 from cqrf.datasets import make_aft, make_dependent_censoring, make_heteroscedastic, make_sine
 from cqrf.datasets.generators import Simulation
 from cqrf.metrics import concordance_index
-from cqrf.study.references import QUANTILE_OF, R_REPEATS, read_split
+from cqrf.study.references import FOLDER, NODE_SIZES, QUANTILE_OF, R_REPEATS, read_split
 
 LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
 MODELS = {"without": None, "with": "cox"}
@@ -82,28 +84,37 @@ def simulations() -> None:
         )
 
 
+def error_on_r_data(data: str, **settings: Any) -> float:
+    """Mean absolute error to the true quantiles on the data that R was run on."""
+    errors = []
+    for repeat in R_REPEATS:
+        split = read_split(data, repeat)
+        forest = CensoredQuantileForest(
+            n_estimators=1000, random_state=repeat, n_jobs=2, **settings
+        ).fit(split.train.X, split.train.y)
+        predicted = forest.predict(split.X_test, LEVELS, unidentified="clip")
+        errors.append(np.abs(predicted - QUANTILE_OF[data](split.X_test, LEVELS)).mean())
+    return float(np.mean(errors))
+
+
 def r() -> None:
     """Print the error beside that of R's crf_generalized."""
-    from cqrf.study.references import FOLDER
-
     table = pd.read_csv(FOLDER.joinpath("results.csv"))
-    for data, quantile in QUANTILE_OF.items():
-        for each, model in MODELS.items():
-            errors = []
-            for repeat in R_REPEATS:
-                split = read_split(data, repeat)
-                forest = CensoredQuantileForest(
-                    n_estimators=1000, working_model=model, random_state=repeat, n_jobs=2
-                ).fit(split.train.X, split.train.y)
-                predicted = forest.predict(split.X_test, LEVELS, unidentified="clip")
-                errors.append(np.abs(predicted - quantile(split.X_test, LEVELS)).mean())
-            of_r = table[(table["data"] == data) & (table["method"] == "crf_generalized")]
-            of_r = of_r["error_to_true_quantile"].mean()
-            print(
-                f"{data}, {each}: {np.mean(errors):.3f}, R {of_r:.3f}, "
-                f"ratio {np.mean(errors) / of_r:.3f}",
-                flush=True,
-            )
+    table = table[table["method"] == "crf_generalized"]
+    print("| data | node size | error of R | without | ratio | with | ratio |")
+    print("|---|---|---|---|---|---|---|")
+    for data, sizes in NODE_SIZES.items():
+        of_data = table[table["data"] == data].groupby("node_size")["error_to_true_quantile"]
+        of_size = of_data.mean()
+        for size in (None, *sizes):
+            of_r = of_size.mean() if size is None else of_size[size]
+            # R does not split nodes of so many rows.
+            settings = {} if size is None else {"min_samples_split": size + 1}
+            cells = [f"{data} | {size or 'default'} | {of_r:.3f}"]
+            for model in MODELS.values():
+                error = error_on_r_data(data, working_model=model, **settings)
+                cells.append(f"{error:.3f} | {error / of_r:.2f}")
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def noise() -> None:
