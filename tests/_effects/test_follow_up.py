@@ -8,6 +8,8 @@ import pytest
 
 from cqrf import BeyondFollowUpWarning, censored
 from cqrf._effects.follow_up import NEGLIGIBLE, _warn_of_unknown, survival_at_ends
+from cqrf._effects.predict import residual_responses
+from cqrf._effects.targets import RestrictedMeans, SurvivalProbabilities
 from support.treated import fit_small, make_data, make_forest
 
 METHODS = {
@@ -207,3 +209,51 @@ def test_the_end_of_a_mean_of_whole_numbers_is_no_training_time(of_mean, ends, m
     model = SimpleNamespace(ends=np.array([52.0, 52.0]))
     with pytest.warns(BeyondFollowUpWarning, match=message):
         _warn_of_unknown(model, np.array(ends), np.array([400.0]), of_mean, 2)
+
+
+@pytest.fixture(scope="module")
+def falling():
+    """A forest with censoring whose last row is an event in both arms, at 3 and 4."""
+    data = make_data(kind="confounded")
+    time, event = np.minimum(data.y["time"], 2.5), data.y["event"].copy()
+    for arm in (0, 1):
+        first = np.flatnonzero(data.treatment == arm)[0]
+        time[first], event[first] = 3.0 + arm, True
+    return make_forest().fit(data.X, censored(time, event), data.treatment)
+
+
+def test_the_curve_of_an_arm_is_zero_from_its_last_event_on(falling):
+    X = make_data(kind="confounded").X[:20]
+    assert sorted(falling.model_.falls.tolist()) == [3.0, 4.0]
+    assert falling.model_.ends.tolist() == [np.inf, np.inf]
+    for arm in (0, 1):
+        curves = falling.predict_survival(X, [2.9 + arm, 3.0 + arm, 50.0], arm=arm)
+        assert (curves[:, 0] > 0).any()
+        assert (curves[:, 1:] == 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_after_the_last_event_of_both_arms_nothing_is_gained(falling, method):
+    call, X = METHODS[method], make_data(kind="confounded").X[:20]
+    at_end = call(falling, X, horizon=4.0)
+    assert np.abs(at_end).max() > 0
+    assert np.array_equal(call(falling, X, horizon=4e5), at_end)
+    for time in (4.0, 4e5):
+        assert np.all(call(falling, X, target="survival", times=time) == 0)
+    assert np.any(call(falling, X, target="survival", times=3.9) != 0)
+
+
+def test_after_the_last_event_of_one_arm_the_other_one_gains(falling):
+    model = falling.model_
+    first = int(np.argmin(model.falls))
+    rows = model.nuisances.arm == bool(first)
+    response, pooled = model.nuisances.response, model.nuisances.pooled
+    mean = residual_responses(model, RestrictedMeans(3.5))[:, 0] + model.grid.means(pooled, 3.5)
+    assert mean[rows] == pytest.approx(response.means(3.0)[rows], abs=1e-12)
+    assert mean[~rows] == pytest.approx(response.means(3.5)[~rows], abs=1e-12)
+    times = np.array([2.0, 3.5])
+    target = SurvivalProbabilities(times, False)
+    values = residual_responses(model, target) + target.of_curves(model.nuisances, pooled)
+    assert values[:, 0] == pytest.approx(response.at(times)[:, 0], abs=1e-12)
+    assert np.abs(values[rows, 1]).max() < 1e-12
+    assert values[~rows, 1] == pytest.approx(response.at(times)[~rows, 1], abs=1e-12)

@@ -246,6 +246,8 @@ def test_curves_of_the_arms_are_the_mean_of_three_estimates(case):
                 scores[i] += (shown - scores[i]) / (e[i] if arm == 1 else 1 - e[i])
         averaged = rows.weights(X) @ scores
         expected = np.minimum.accumulate(np.clip((moved + averaged + own) / 3, 0, 1), axis=1)
+        # All rows are events: nobody is left after the last one of the arm.
+        expected[:, grid >= rows.time[data.treatment == arm].max()] = 0
         found = forest.predict_survival(X, grid, arm=arm)
         np.testing.assert_allclose(found, expected, atol=1e-10)
         assert np.array_equal(arm_curves(model, queries, None)[number][:, 1:], found)
@@ -270,17 +272,22 @@ def test_quantiles_are_where_the_curve_of_an_arm_has_fallen_to_one_less_their_le
     assert np.array_equal(forest.effect(X, "quantile", quantiles=levels), difference)
 
 
-def make_model(times, ends=(np.inf, np.inf)):
+def make_model(times, ends=(np.inf, np.inf), falls=(np.inf, np.inf)):
     """As much of a fitted model as curves need."""
-    return SimpleNamespace(grid=Grid(0.0, np.array(times)), ends=np.array(ends))
+    return SimpleNamespace(
+        grid=Grid(0.0, np.array(times)), ends=np.array(ends), falls=np.array(falls)
+    )
 
 
 def test_no_quantile_is_found_after_the_last_time_at_which_an_arm_is_known():
-    model = make_model([1.0, 2.0, 3.0, 4.0], ends=(2.5, np.inf))
+    model = make_model([1.0, 2.0, 3.0, 4.0], ends=(2.5, np.inf), falls=(np.inf, 4.0))
     curves = np.tile([1.2, 0.8, 0.6, 0.7, -0.1], (2, 1))
     found = known_curves(model, curves[:, np.newaxis])[:, 0]
     assert found.tolist() == [[1.0, 0.8, 0.6, 0.6, 0.6], [1.0, 0.8, 0.6, 0.6, 0.0]]
     assert quantile_columns(found, np.array([0.3, 0.5])).tolist() == [[2, 5], [2, 4]]
+    at_event = make_model([1.0, 2.0, 3.0, 4.0], falls=(3.0, 2.5))
+    found = known_curves(at_event, curves[:, np.newaxis])[:, 0]
+    assert found.tolist() == [[1.0, 0.8, 0.6, 0.0, 0.0], [1.0, 0.8, 0.6, 0.0, 0.0]]
 
 
 def test_the_density_is_the_fall_of_the_curve_over_time_around_a_quantile():

@@ -86,14 +86,31 @@ class EffectModel:
     @cached_property
     def ends(self) -> Floats:
         """Last time at which the curve of each arm is known, (2,); infinite if it falls to 0."""
-        ends = np.empty(2)
-        for number, model in enumerate(self.forests.arms):
+        return np.where(self._ends_in_event, np.inf, self._last_times)
+
+    @cached_property
+    def falls(self) -> Floats:
+        """Time at which the curve of each arm falls to 0, (2,); infinite if it does not."""
+        return np.where(self._ends_in_event, self._last_times, np.inf)
+
+    @cached_property
+    def _last_times(self) -> Floats:
+        return np.array([time[-1] for time, _ in self._rows_of_arms])
+
+    @cached_property
+    def _ends_in_event(self) -> NDArray[np.bool_]:
+        # Events come first at a tied time: the curve falls to 0 if the last row is one.
+        return np.array([event[-1] for _, event in self._rows_of_arms])
+
+    @property
+    def _rows_of_arms(self) -> list[tuple[Floats, NDArray[np.bool_]]]:
+        """Times and events of the rows of each arm that have weight, in order."""
+        found = []
+        for model in self.forests.arms:
             rows = model.rows
             is_used = np.full(len(rows.time), True) if rows.weight is None else rows.weight > 0
-            time, event = rows.time[is_used], rows.event[is_used]
-            # Events come first at a tied time: the curve falls to 0 if the last row is one.
-            ends[number] = np.inf if event[-1] else time[-1]
-        return ends
+            found.append((rows.time[is_used], rows.event[is_used]))
+        return found
 
     @cached_property
     def mean_ends(self) -> Floats:

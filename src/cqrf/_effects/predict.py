@@ -79,7 +79,7 @@ def estimate_effects(
 
 def residual_responses(model: EffectModel, target: LinearTarget) -> Floats:
     """Y* - m of the training rows for a target, by rank."""
-    nuisances = model.nuisances
+    nuisances, target = model.nuisances, target.until(model.falls)
     return target.responses(nuisances) - target.of_curves(nuisances, nuisances.pooled)
 
 
@@ -105,13 +105,16 @@ def effect_errors(
     moves = Moves(compute_leaf_means(model.effect, effects.table, n_jobs), columns, factors)
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)
     loss = model.smoothing
-    return np.hypot(errors, BIAS_SHARE * loss.size(target.coefficients(loss.grid)))
+    coefficients = target.until(model.falls).coefficients(loss.grid)
+    return np.hypot(errors, BIAS_SHARE * loss.size(coefficients))
 
 
 def grid_responses(model: EffectModel) -> Floats:
     """Y* of the training rows on the grid, shape (n, n_times + 1)."""
     response = model.nuisances.response
-    return np.hstack([np.ones((len(response.time), 1)), response.at(response.grid.times)])
+    values = np.hstack([np.ones((len(response.time), 1)), response.at(response.grid.times)])
+    falls = model.falls[model.nuisances.arm.astype(int)]
+    return np.where(model.grid.begins < falls[:, np.newaxis], values, 0.0)
 
 
 def arm_scores(model: EffectModel, curves: Floats) -> Floats:
@@ -160,11 +163,12 @@ def known_curves(model: EffectModel, curves: Floats) -> Floats:
     """Curves of both arms, (2, ..., n_columns), within [0, 1] and not rising.
 
     After the last time at which an arm is known its curve stays as it is, so that no quantile is
-    found there.
+    found there; it is 0 if that time is an event.
     """
     known: Floats = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=-1)
     for number, end in enumerate(model.grid.columns(model.ends)):
         known[number, ..., end + 1 :] = known[number, ..., end : end + 1]
+        known[number, ..., model.grid.begins >= model.falls[number]] = 0.0
     return known
 
 

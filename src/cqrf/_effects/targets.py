@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.nuisances import Nuisances
@@ -60,6 +61,14 @@ class RestrictedMeans(NamedTuple):
         zero, one = (self.horizon - missing[:, 0] / 2).tolist()
         return self._replace(of_arm=(zero, one)) if missing.any() else self
 
+    def until(self, falls: Floats) -> RestrictedMeans:
+        """The same where the curve of each arm is 0 from a time of ``falls``, (2,), on."""
+        if self.horizon <= falls.min():
+            return self
+        given = (self.horizon, self.horizon) if self.of_arm is None else self.of_arm
+        zero, one = np.minimum(given, falls).tolist()
+        return self._replace(horizon=float(min(self.horizon, falls.max())), of_arm=(zero, one))
+
 
 class SurvivalProbabilities(NamedTuple):
     """P(T > t) at some times."""
@@ -86,12 +95,12 @@ class SurvivalProbabilities(NamedTuple):
     def of_curves(self, nuisances: Nuisances, curves: Floats) -> Floats:
         """The target for survival curves on the grid, shape (n, n_outputs)."""
         values: Floats = curves[:, nuisances.grid.columns(self.times)]
-        return values
+        return values if self.factor is None else values * self.is_above
 
     def coefficients(self, grid: Grid) -> Floats:
         """Coefficients of the values of a curve on a grid, shape (n_times + 1, n_outputs)."""
         is_used = np.arange(len(grid.begins))[:, np.newaxis] == grid.columns(self.times)
-        return is_used.astype(np.float64)
+        return (is_used & self.is_above).astype(np.float64)
 
     def shortened(self, missing: Floats) -> SurvivalProbabilities:
         """The same with half of the probability where the curve of an arm is too short.
@@ -99,6 +108,21 @@ class SurvivalProbabilities(NamedTuple):
         missing : (2, n_times), by how much
         """
         return self._replace(factor=np.where(missing > 0, 0.5, 1.0)) if missing.any() else self
+
+    def until(self, falls: Floats) -> SurvivalProbabilities:
+        """The same where the curve of each arm is 0 from a time of ``falls``, (2,), on."""
+        is_before = self.times < falls[:, np.newaxis]
+        if is_before.all():
+            return self
+        given = np.ones((2, 1)) if self.factor is None else self.factor
+        return self._replace(factor=np.where(is_before, given, 0.0))
+
+    @property
+    def is_above(self) -> NDArray[np.bool_]:
+        """Times at which the curve of some arm may be above 0."""
+        if self.factor is None:
+            return np.full(len(self.times), True)
+        return np.asarray((self.factor > 0).any(axis=0))
 
 
 class Quantiles(NamedTuple):
