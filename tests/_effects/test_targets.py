@@ -1,6 +1,7 @@
 """Targets: what can be asked for, names of outputs, and times that are not known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cqrf import censored
@@ -133,6 +134,7 @@ def test_averages_say_what_they_cannot_use(data, forest):
         ([], r"subset must be 300 values True or False, or a list of row numbers; found an array"),
         (np.full(299, True), r"subset must be 300 values True or False.*bool with shape \(299,\)"),
         ([0.5], r"subset must be 300 values True or False"),
+        (np.arange(300) % 2, r"subset has 300 numbers that are all 0 or 1.*subset=mask == 1"),
         (np.full(300, False), r"subset has 0 rows of positive weight, not some of each arm"),
         ("arm", r"subset has \d+ rows of positive weight, not some of each arm"),
     ],
@@ -156,6 +158,9 @@ def test_covariates_of_a_projection_are_numbers_for_each_row(data, forest):
     with pytest.raises(ValueError, match=r"A must be numbers; found"):
         forest.best_linear_projection([["a"]] * 300)
     one = forest.best_linear_projection(data.X[:, 0], horizon=1.0)
+    series = pd.Series(data.X[:, 0], name="age")
+    assert forest.best_linear_projection(series, horizon=1.0).names == ["intercept", "age"]
+    assert forest.best_linear_projection(series.rename(None), horizon=1.0).names == one.names
     assert one.names == ["intercept", "A0"]
 
 

@@ -336,6 +336,11 @@ def _read_subset(subset: ArrayLike, model: EffectModel) -> NDArray[np.bool_]:
     if chosen.dtype.kind == "b" and chosen.shape == (n,):
         mask = chosen
     elif chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen):
+        if chosen.shape == (n,) and chosen.max() <= 1:
+            raise ValueError(
+                f"subset has {n} numbers that are all 0 or 1: these would be row numbers. For a "
+                "mask, turn them into True and False, as in subset=mask == 1."
+            )
         if chosen.min() < 0 or chosen.max() >= n:
             raise ValueError(f"subset: row numbers must lie between 0 and {n - 1}.")
         mask = np.zeros(n, dtype=bool)
@@ -359,6 +364,8 @@ def _read_covariates(A: Any, n: int) -> tuple[Floats, list[str]]:
     if A is None:
         return np.empty((n, 0)), []
     names = getattr(A, "columns", None)
+    if names is None and isinstance(getattr(A, "name", None), str):  # a series
+        names = [A.name]
     matrix = read_floats("A", A)
     matrix = matrix[:, np.newaxis] if matrix.ndim == 1 else matrix
     if matrix.ndim != 2 or len(matrix) != n or not np.isfinite(matrix).all():
