@@ -14,7 +14,7 @@ import cqrf.datasets
 import cqrf.effects
 from cqrf import censored
 from cqrf.cli.app import app
-from cqrf.cli.effect_words import describe_overlap, describe_rate, write_effect
+from cqrf.cli.effect_words import describe_overlap, describe_rate, name_gain, write_effect
 from cqrf.cli.info import TREATMENT_DEFAULTS
 from cqrf.effects import CensoredTreatmentForest
 from support.commands import call, refused
@@ -379,6 +379,12 @@ def test_what_the_ranking_says():
     assert "cannot be told" in say(np.nan, np.nan)
 
 
+def test_a_horizon_of_many_digits_is_rounded_in_print():
+    assert name_gain(31.17569989219837, None) == "time gained up to 31.1757"
+    assert name_gain(1234.5678, "days") == "time gained up to 1234.57 days"
+    assert name_gain(10957.25, "days") == "time gained up to 10957.25 days"
+
+
 def test_what_overlap_says():
     facts = {"known": False, "least": 0.2, "largest": 0.7, "rows_outside": 0, "importance": {}}
     assert describe_overlap(facts, 90) == (
@@ -389,6 +395,7 @@ def test_what_overlap_says():
     outside["importance"] = {"a": 0.3, "b": 0.7}
     assert "3 of 90 rows are below .05 or above .95. These have" in describe_overlap(outside, 90)
     assert "depends most on b (importance 70%)" in describe_overlap(outside, 90)
+    assert "; 1 of 90 rows is below .05" in describe_overlap(outside | {"rows_outside": 1}, 90)
     by_design = facts | {"known": True, "largest": 0.2}
     assert describe_overlap(by_design, 90).startswith("propensity 0.2 by design; ")
 

@@ -14,6 +14,8 @@ from cqrf.cli.console import count, printable_all
 
 # A column is named as the reason of propensities near 0 and 1 if it has this share of importance.
 NAMED_IMPORTANCE = 0.5
+# Times of more signs, such as that of a row after a change of units, are rounded to six digits.
+LONGEST_TIME = 8
 
 
 def print_results(results: dict[str, Any], unit: str | None) -> None:
@@ -77,7 +79,8 @@ def describe_overlap(propensity: dict[str, Any], n_rows: int) -> str:
     least, largest, outside = (propensity[name] for name in ("least", "largest", "rows_outside"))
     design = " by design" if propensity["known"] else ""
     span = f"{least:.3g}" if least == largest else f"from {least:.2f} to {largest:.2f}"
-    where = "no row is" if outside == 0 else f"{outside} of {count(n_rows, 'row')} are"
+    is_or_are = "is" if outside == 1 else "are"
+    where = "no row is" if outside == 0 else f"{outside} of {count(n_rows, 'row')} {is_or_are}"
     text = f"propensity {span}{design}; {where} below .05 or above .95"
     if outside == 0:
         return text
@@ -97,7 +100,10 @@ def describe_overlap(propensity: dict[str, Any], n_rows: int) -> str:
 
 def name_gain(horizon: float, unit: str | None) -> str:
     """The effect on the restricted mean, in words."""
-    return f"time gained up to {exactly(horizon)}{f' {unit}' if unit else ''}"
+    written = exactly(horizon)
+    if len(written) > LONGEST_TIME:
+        written = f"{horizon:.6g}"
+    return f"time gained up to {written}{f' {unit}' if unit else ''}"
 
 
 def name_target(average: dict[str, Any], unit: str | None) -> str:
