@@ -151,7 +151,8 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         treatment : array-like of shape (n,)
             Two values of any kind, such as 0 and 1, False and True, or two texts.
         control : optional
-            Which of them is the control. Default: the smaller one, or the first in the alphabet.
+            Which of them is the control. Default: the smaller one, or the first in the alphabet;
+            of an ordered categorical, the one that comes first.
         propensity : float or array-like of shape (n,), optional
             Known probability of treatment, as in a trial. Default: it is estimated.
         sample_weight : array-like of shape (n,), optional

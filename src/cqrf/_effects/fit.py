@@ -111,7 +111,9 @@ def fit_effect_model(
     refuse_intervals(target.lower, "effects of treatment are")
     if target.entry is not None:
         raise ValueError(
-            "y has entry times: effects of treatment on rows that enter late are not available."
+            "y has entry times: effects of treatment on rows that enter late are not available. If "
+            "rows enter where treatment is decided, count time from there: censored(time - entry, "
+            "event)."
         )
     weight = None if table.sample_weight is None else relative_weight(table.sample_weight, n)
     has_weight: NDArray[np.bool_] = np.full(n, True) if weight is None else weight > 0

@@ -51,7 +51,10 @@ def read_treatment(treatment: Any, control: Any, n: int) -> Treatment:
     missing = next((row for row, value in enumerate(listed) if is_missing(value)), None)
     if missing is not None:
         raise ValueError(f"treatment is missing in {name_row(missing)}: drop such rows.")
-    levels = sorted(set(listed), key=lambda level: (str(type(level)), level))
+    stated = state_order(treatment)
+    levels = sorted(
+        set(listed), key=stated.index if stated else lambda level: (str(type(level)), level)
+    )
     if len(levels) != 2:
         shown = ", ".join(repr(level) for level in levels[:5])
         more = " ..." if len(levels) > 5 else ""
@@ -60,7 +63,8 @@ def read_treatment(treatment: Any, control: Any, n: int) -> Treatment:
             + (
                 "There is nothing to compare."
                 if len(levels) == 1
-                else "For several arms, fit one forest to the rows of each arm and the control."
+                else "For several arms, fit one forest for each treatment, to its rows and those "
+                "of the control."
             )
         )
     if control is None:
@@ -70,6 +74,12 @@ def read_treatment(treatment: Any, control: Any, n: int) -> Treatment:
     treated_level = levels[1] if control == levels[0] else levels[0]
     arm = np.array([value != listed[0] for value in listed])
     return Treatment(arm, 0 if listed[0] == treated_level else 1, (control, treated_level))
+
+
+def state_order(treatment: Any) -> list[Any] | None:
+    """Levels of an ordered categorical of pandas in their order; None for all others."""
+    levels = getattr(treatment, "cat", treatment)
+    return list(levels.categories) if getattr(levels, "ordered", False) is True else None
 
 
 def check_arms(treatment: Treatment, target: Target, has_weight: NDArray[np.bool_]) -> None:
