@@ -337,13 +337,26 @@ def test_an_effect_of_a_category_is_found():
 
 def test_rows_without_a_counterpart_are_warned_of_at_the_callers_line(data):
     message = r"300 of 300 rows have a propensity below 0.05 or above 0.95 \(from 0.010 to 0.010\)"
-    with pytest.warns(OverlapWarning, match=message) as caught:
+    of_trial = r"propensity is 0.01 on average, but 49.7% of the rows are in the arm 1: chance does"
+    outer, inner = (pytest.warns(UserWarning, match=each) for each in (of_trial, message))
+    with outer, inner as caught:
         forest = make_forest().fit(data.X, data.y, data.treatment, propensity=0.01)
-    assert [each.filename for each in caught] == [HERE]
+    assert [each.filename for each in caught] == [HERE, HERE]
+    assert [each.category for each in caught] == [OverlapWarning, UserWarning]
     overlap = forest.overlap()
     assert overlap.n_outside == 300
     assert overlap.treated.tolist() == (data.treatment == 1).tolist()
     assert "propensity from 0.010 to 0.010; 300 of 300 rows" in repr(overlap)
+
+
+def test_propensities_of_the_control_are_warned_of_at_the_callers_line(data):
+    weight = np.where(np.arange(300) < 280, 1.0, 0.0)
+    with pytest.warns(UserWarning, match="lower than in the arm 0, where it is") as caught:
+        make_forest().fit(
+            data.X, data.y, data.treatment, propensity=1 - data.propensity, sample_weight=weight
+        )
+    assert [each.filename for each in caught] == [HERE]
+    fit_small(data, propensity=data.propensity)
 
 
 def test_priorities_from_the_same_rows_are_warned_of_at_the_callers_line(data, forest):
@@ -388,7 +401,8 @@ def test_a_failed_fit_leaves_the_forest_as_it_was(data, forest):
 
 def test_rows_that_enter_late_are_refused(data):
     late = censored(data.y["time"], data.y["event"], entry=data.y["time"] / 2)
-    with pytest.raises(ValueError, match=r"y has entry times: effects of treatment on rows that"):
+    message = r"y has entry times: effects of treatment on rows that .*censored\(time - entry, eve"
+    with pytest.raises(ValueError, match=message):
         make_forest().fit(data.X, late, data.treatment)
 
 

@@ -1,5 +1,7 @@
 """Arms of rows and known propensities: what is read, and what is refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from cqrf._effects.treatment import (
     check_arms,
     read_propensity,
     read_treatment,
+    warn_of_other_arm,
     warn_of_overlap,
 )
 from cqrf._input.target import read_target
@@ -113,7 +116,6 @@ def test_a_known_propensity_is_that_of_the_treatment():
         (0.0, r"propensity is 0; it must lie strictly between 0 and 1, as a row that could"),
         (1, r"propensity is 1; it must lie strictly between 0 and 1"),
         ([0.5, 0.5, 1.0, 0.5, 0], r"propensity is 1 in row 2 \(the first row is 0\); it must lie"),
-        ([0.5, np.nan, 0.5, 0.5, 0.5], r"propensity is nan in row 1"),
         ("half", r"propensity must be numbers; found"),
     ],
 )
@@ -124,6 +126,8 @@ def test_other_propensities_are_refused(propensity, message):
 
 def test_propensities_near_zero_or_one_are_warned_of():
     warn_of_overlap(np.array([0.05, 0.5, 0.95]))
+    with pytest.warns(OverlapWarning, match=r"1 of 2 rows has a propensity below 0.05"):
+        warn_of_overlap(np.array([0.04, 0.5]))
     message = r"2 of 4 rows have a propensity below 0.05 or above 0.95 \(from 0.040 to 0.980\)"
     with pytest.warns(OverlapWarning, match=message):
         warn_of_overlap(np.array([0.04, 0.5, 0.98, 0.6]))
@@ -145,3 +149,65 @@ def test_an_arm_has_a_number_or_a_name():
             ValueError, match=r"must be 0 for the control 'placebo', 1 for the treat"
         ):
             read_arm(arm, names, 1)
+
+
+def test_the_order_of_an_ordered_categorical_says_which_arm_is_the_control():
+    values, order = ["placebo", "drug", "placebo", "drug"], ["placebo", "drug"]
+    for ordered, levels in ((True, ("placebo", "drug")), (False, ("drug", "placebo"))):
+        stated = pd.Categorical(values, categories=order, ordered=ordered)
+        for treatment in (stated, pd.Series(stated)):
+            assert read_treatment(treatment, None, 4).levels == levels
+    three = pd.Categorical(values, categories=["none", "placebo", "drug"], ordered=True)
+    assert read_treatment(three, None, 4).levels == ("placebo", "drug")
+    assert read_treatment(three, "drug", 4).levels == ("drug", "placebo")
+
+
+def warn_of(of_treatment, is_treated, groups=None, weight=None, control="old"):
+    """Call warn_of_other_arm with these probabilities of "new"."""
+    treatment = read_treatment(np.where(is_treated, "new", "old"), control, len(is_treated))
+    known = read_propensity(of_treatment, treatment)
+    unit = np.arange(len(is_treated)) if groups is None else groups
+    unit = unit if weight is None else np.where(weight, unit, -1)
+    warn_of_other_arm(known, treatment, unit.astype(np.int32))
+
+
+def test_known_propensities_of_the_other_arm_are_warned_of():
+    rng = np.random.default_rng(0)
+    probability = rng.uniform(0.2, 0.8, 400)
+    is_treated = rng.uniform(size=400) < probability
+    message = r"propensity is 0.4\d+ on average in the arm 'new', lower than in the arm 'old', "
+    with pytest.warns(UserWarning, match=message + r"where it is 0.5\d+: chance does not explain"):
+        warn_of(1.0 - probability, is_treated)
+    with pytest.warns(
+        UserWarning, match=r"must be the probability of the treatment, which is 'old"
+    ):
+        warn_of(probability, is_treated, control="new")
+    mostly = rng.uniform(size=400) < 0.7
+    message = r"propensity is 0.3 on average, but 69.5% of the rows are in the arm 'new': chance"
+    with pytest.warns(UserWarning, match=message):
+        warn_of(0.3, mostly)
+
+
+def test_known_propensities_of_the_treatment_are_not_doubted():
+    rng = np.random.default_rng(0)
+    probability = rng.uniform(0.2, 0.8, 400)
+    is_treated = rng.uniform(size=400) < probability
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of(probability, is_treated)
+        warn_of(1.0 - probability, is_treated, control="new")
+        warn_of(0.5, np.arange(400) % 2 == 0)
+        # Groups that were assigned as a whole: 3 of 12 are not far from a half.
+        group = np.arange(400) % 12
+        warn_of(0.5, group < 3, groups=group)
+        # Rows without weight do not count.
+        inside = np.arange(400) < 200
+        warn_of(0.5, np.where(inside, np.arange(400) % 2 == 0, True), weight=inside)
+    with pytest.warns(UserWarning, match="chance does not explain"):
+        warn_of(0.5, group < 3)
+
+
+@pytest.mark.parametrize(("values", "where"), [(np.nan, ""), ([0.5, 0.5, np.nan, 0.5, 0.5], " in")])
+def test_a_missing_propensity_is_called_missing(values, where):
+    with pytest.raises(ValueError, match=f"propensity is missing{where}.*leave propensity out"):
+        read_propensity(values, read_treatment(ARM, None, 5))

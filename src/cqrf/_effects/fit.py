@@ -15,6 +15,7 @@ from cqrf._effects.treatment import (
     Treatment,
     check_arms,
     read_propensity,
+    warn_of_other_arm,
     warn_of_overlap,
 )
 from cqrf._forest.spec import Limits
@@ -142,6 +143,9 @@ def fit_effect_model(
         forests.pooled, nuisances, settings.limits, settings.n_trees, settings.bag_size, n_jobs
     )
     warn_of_overlap(nuisances.probability[:, treatment.treated], stacklevel=4)
+    if known is not None:
+        unit = forests.pooled.sampling.unit_of_row[forests.pooled.ranks]
+        warn_of_other_arm(known, treatment, unit, stacklevel=4)
     return EffectModel(
         forests=forests,
         effect=effect,

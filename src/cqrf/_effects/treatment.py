@@ -16,6 +16,8 @@ from cqrf._runtime.arguments import is_missing, name_row, read_floats
 FEWEST_ROWS = 20
 # Propensities outside of these limits mean that some rows have hardly a counterpart.
 LOW, HIGH = 0.05, 0.95
+# Known propensities are doubted if a sum differs from its mean by so many standard errors.
+MOST_ERRORS = 5.0
 
 
 class OverlapWarning(UserWarning):
@@ -111,6 +113,14 @@ def read_propensity(propensity: Any, treatment: Treatment) -> Floats | None:
             f"propensity has shape {values.shape}; expected one number, or one for each of the {n} "
             "rows."
         )
+    if np.isnan(values).any():
+        where = (
+            "" if values.ndim == 0 else f" in {name_row(int(np.flatnonzero(np.isnan(values))[0]))}"
+        )
+        raise ValueError(
+            f"propensity is missing{where}: give every row its probability of treatment, or leave "
+            "propensity out, so that it is estimated."
+        )
     if not ((values > 0) & (values < 1)).all():
         bad = np.atleast_1d(~((values > 0) & (values < 1)))
         where = "" if values.ndim == 0 else f" in {name_row(int(np.flatnonzero(bad)[0]))}"
@@ -123,13 +133,57 @@ def read_propensity(propensity: Any, treatment: Treatment) -> Floats | None:
     return np.array(of_treatment if treatment.treated == 1 else 1.0 - of_treatment)
 
 
+def warn_of_other_arm(
+    known: Floats, treatment: Treatment, unit: NDArray[np.int32], stacklevel: int = 3
+) -> None:
+    """Warn if known propensities of arm 1 are hardly those of the rows, but of the other arm.
+
+    ``unit`` is the row or cluster, negative for rows without weight. Sums over rows are compared
+    with their standard errors by units, so that clusters that were assigned as a whole do not look
+    like a mistake.
+    """
+    has_weight = unit >= 0
+    unit = unit[has_weight]
+    control, treated = treatment.levels
+    is_treated = (treatment.arm == bool(treatment.treated))[has_weight]
+    of_treatment = (known if treatment.treated == 1 else 1.0 - known)[has_weight]
+    centred = (is_treated - is_treated.mean()) * (of_treatment - of_treatment.mean())
+    mean, share = of_treatment.mean(), is_treated.mean()
+    if abs(_scaled_sum(is_treated - of_treatment, unit)) > MOST_ERRORS:
+        found = f"propensity is {mean:.3g} on average, but {share:.1%} of the rows are in the arm"
+        found += f" {treated!r}"
+    elif _scaled_sum(centred, unit) < -MOST_ERRORS:
+        own, other = of_treatment[is_treated].mean(), of_treatment[~is_treated].mean()
+        found = (
+            f"propensity is {own:.3g} on average in the arm {treated!r}, lower than in the arm "
+            f"{control!r}, where it is {other:.3g}"
+        )
+    else:
+        return
+    warnings.warn(
+        f"{found}: chance does not explain that. It must be the probability of the treatment, "
+        f"which is {treated!r} here; control= says which arm is the control.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _scaled_sum(values: Floats, unit: NDArray[np.int32]) -> float:
+    """A sum over rows, divided by its standard error."""
+    sums = np.bincount(unit, weights=values)
+    error = float(np.sqrt((sums**2).sum()))
+    # Rounding of equal values is no deviation.
+    return float(sums.sum()) / error if error > 1e-9 * len(values) else 0.0
+
+
 def warn_of_overlap(propensity: Floats, stacklevel: int = 3) -> None:
     """Warn if some rows could hardly be in the other arm."""
     outside = (propensity < LOW) | (propensity > HIGH)
     if outside.any():
+        have = "has" if outside.sum() == 1 else "have"
         warnings.warn(
-            f"{outside.sum()} of {len(outside)} rows have a propensity below {LOW} or above {HIGH} "
-            f"(from {propensity.min():.3f} to {propensity.max():.3f}): they have hardly a "
+            f"{outside.sum()} of {len(outside)} rows {have} a propensity below {LOW} or above "
+            f"{HIGH} (from {propensity.min():.3f} to {propensity.max():.3f}): they have hardly a "
             "counterpart in the other arm, and what is said about them rests on few rows. See "
             'overlap(); ate(population="overlap") leaves them little weight.',
             OverlapWarning,
