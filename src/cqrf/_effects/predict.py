@@ -21,7 +21,7 @@ from cqrf._survival.little_bags import standard_errors
 
 # Share of what averaging over neighbours takes from the difference of the arms' curves that counts
 # as an error of an effect, and factor of the errors of effects on quantiles. With them intervals of
-# 95 % covered about 96 % and 95 % on average over simulations (benchmarks/effects.py).
+# 95 % covered about 95 % on average over simulations (benchmarks/effects.py).
 BIAS_SHARE, QUANTILE_FACTOR = 0.7, 1.4
 # Half of the width of the window, in probability, over which the density at a quantile is taken.
 DENSITY_WINDOW = 0.1
