@@ -1,5 +1,7 @@
 """Forests of intervals: what the estimator promises, and what it refuses."""
 
+import json
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -20,6 +22,7 @@ from cqrf._model.file import read_model_file
 from cqrf.calibration import assess_calibration
 from cqrf.conformal import ConformalForest
 from cqrf.effects import CensoredTreatmentForest
+from cqrf.evaluation import evaluate
 from cqrf.report import write_report
 from oracles.intervals import em, violation
 from support.commands import FAST, call, refused
@@ -316,6 +319,22 @@ def test_what_needs_exact_times_is_refused(use, forest, table):
         use(forest, X, interval(lower, upper))
 
 
+def test_a_forest_of_intervals_is_scored_on_exact_rows(forest):
+    X = make_table(100, seed=9)[0]
+    time = np.exp(X[:, 0])
+    exact = censored(time, np.arange(100) % 5 > 0)
+    score = forest.score(X, exact)
+    assert score == pytest.approx(evaluate(forest, X, exact)["skill"])
+    assert score > 0
+
+
+def test_entry_times_are_refused(table):
+    X, lower, upper = table
+    y = pd.DataFrame({"lower": lower, "upper": upper, "entry": np.zeros(200)})
+    with pytest.raises(ValueError, match="entry beside lower and upper: entry times do not go"):
+        CensoredQuantileForest().fit(X, y)
+
+
 def test_dask_is_refused(table):
     pytest.importorskip("distributed")
     from cqrf.dask.partitions import Partition
@@ -375,6 +394,9 @@ def test_command_line(table, tmp_path):
     done = call("fit", tmp_path / "t.csv", *ends, "--out", tmp_path / "m.cqrf", *FAST)
     n_open = int((np.isfinite(table[2]) & (table[1] < table[2])).sum())
     assert f"({n_open} intervals)" in done.stderr
+    assert f"events ({n_open} intervals), " in call("info", tmp_path / "m.cqrf").stdout
+    info = json.loads(call("info", tmp_path / "m.cqrf", "--json").stdout)
+    assert info["intervals"] == n_open
     loaded = CensoredQuantileForest.load(tmp_path / "m.cqrf")
     known = CensoredQuantileForest(n_estimators=20, random_state=0).fit(
         frame[list("abcd")], interval(*table[1:])

@@ -139,6 +139,11 @@ def read_target(y: Any, first_row: int = 0) -> Target:
     if names is not None and {"time", "cause"} <= set(names):
         return _read_cause_columns(y, first_row)
     if names is not None and {"lower", "upper"} <= set(names):
+        if "entry" in set(names):
+            raise ValueError(
+                "y has the column entry beside lower and upper: entry times do not go with "
+                "intervals. Drop this column."
+            )
         return between(np.asarray(y["lower"]), np.asarray(y["upper"]), first_row)
     if names is not None and {"time", "event"} <= set(names):
         entry = np.asarray(y["entry"]) if "entry" in set(names) else None

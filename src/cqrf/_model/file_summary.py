@@ -15,6 +15,7 @@ from cqrf._input.columns import Columns
 from cqrf._input.target import oriented
 from cqrf._model.file_causes import check_causes
 from cqrf._model.file_checks import check_columns, check_header, check_text, check_times
+from cqrf._model.file_intervals import check_intervals
 from cqrf._model.file_sections import KINDS, Contents, cut_sections, invalid, upgrade_header
 from cqrf._model.stored_columns import StoredLevels
 
@@ -39,6 +40,8 @@ class FileSummary(NamedTuple):
     notes: dict[str, str]
     causes: dict[Cause, int]
     """Events of each cause; empty if there is one kind of event."""
+    n_intervals: int
+    """Events that are known only to an interval."""
 
 
 def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
@@ -69,6 +72,7 @@ def summarize(unpacked: tuple[int, dict[str, Any], memoryview]) -> FileSummary:
         seed=header["seed"],
         notes=header["notes"],
         causes=count_causes(contents),
+        n_intervals=count_intervals(contents),
     )
 
 
@@ -78,6 +82,13 @@ def count_causes(contents: Contents) -> dict[Cause, int]:
     names, number = contents.header["causes"], contents.sections["cause"]
     counts = np.bincount(number, minlength=len(names) + 1)[1:].tolist()
     return dict(zip(names, counts, strict=True))
+
+
+def count_intervals(contents: Contents) -> int:
+    """Training rows whose event is known only to an interval."""
+    check_intervals(contents)
+    lower, time = contents.sections["lower"], contents.sections["time"]
+    return int((lower < time).sum()) if len(lower) else 0
 
 
 def count_leaves(contents: Contents) -> int:

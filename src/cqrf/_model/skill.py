@@ -31,12 +31,13 @@ def compute_skill(
 ) -> float:
     """Skill of predicted quantiles, shape (n, n_levels), at ``levels`` or ``model.score_levels``.
 
-    Test rows are taken to be censored as the training rows are, or as those of ``censored_as``.
+    Test rows are taken to be censored as the training rows are, or as those of ``censored_as``; if
+    the training rows are intervals, as the test rows themselves.
     """
     check_consistent_length(predicted, test.time)
     refuse_intervals(test.lower, "the skill is")
-    if censored_as is None:
-        refuse_intervals(model.lower, "the skill is")
+    if censored_as is None and model.lower is not None:
+        censored_as = test
     levels = np.asarray(model.score_levels if levels is None else levels, dtype=np.float64)
     baseline = np.repeat(marginal_quantiles(model, levels), len(test.time), axis=0)
     forest_loss, marginal_loss = (

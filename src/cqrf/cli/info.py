@@ -147,6 +147,7 @@ def describe_summary(held: FileSummary) -> dict[str, Any]:
         "rows": held.n_rows,
         "events": held.n_events,
         "causes": [{"cause": cause, "events": n} for cause, n in held.causes.items()],
+        "intervals": held.n_intervals,
         "first_time": held.first_time,
         "last_time": held.last_time,
         "trees": held.n_trees,
@@ -193,8 +194,10 @@ def print_info(path: str, *, as_json: bool) -> None:
         lines["Bounds"] = f"conformal, of coverage {info['coverage']:g}; {given}"
     if "arms" in info:
         lines["Effects"] = _word_arms(info)
+    known = f" ({count(info['intervals'], 'interval')})" if info["intervals"] else ""
     lines["Fitted"] = (
-        f"{count(info['rows'], 'row')}, {count(info['events'], 'event')}, {censored:.0%} censored; "
+        f"{count(info['rows'], 'row')}, {count(info['events'], 'event')}{known}, "
+        f"{censored:.0%} censored; "
         f"times from {format_plain(info['first_time'])} to {format_plain(info['last_time'])}"
     )
     if info["causes"]:
