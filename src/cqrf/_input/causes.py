@@ -126,6 +126,11 @@ def find_cause(cause: Any, causes: Sequence[Cause], argument: str = "cause") -> 
     return causes.index(plain)
 
 
+def name_cause(cause: Cause) -> str:
+    """A cause in words: in a picture or a sentence a number alone says too little."""
+    return cause if isinstance(cause, str) else f"cause {cause}"
+
+
 def are_causes(names: Any) -> bool:
     """Whether these can be the names of a table's causes: several, ascending, or none."""
     if not isinstance(names, list) or len(names) == 1 or len(names) > MOST_CAUSES:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._input.causes import Cause
+from cqrf._input.causes import Cause, name_cause
 from cqrf._survival.incidence import IncidenceCurves
 from cqrf._survival.step_curves import StepCurves
 from cqrf.plots.direct_labels import HEIGHT, label_width
@@ -81,7 +81,8 @@ def plot_incidence(
     ax, time = make_axes(ax, scale=scale), forest.model_.rows.time
     last = float(time[-1] + PAST * (time[-1] - min(0.0, time[0])))
     if cause is None:
-        _draw_areas(ax, curves, _read_labels(labels, list(curves.causes), "causes"), last, scale)
+        names = [name_cause(each) for each in curves.causes]
+        _draw_areas(ax, curves, _read_labels(labels, names, "causes"), last, scale)
         ylabel = "probability"
     else:
         n = len(curves)
@@ -91,7 +92,7 @@ def plot_incidence(
             )
         rows = _read_labels(labels, [f"row {i}" for i in range(n)], "rows of X")
         _draw_curves(ax, curves[cause], rows, last, scale)
-        ylabel = f"cumulative incidence of {show_text(cause)}"
+        ylabel = f"cumulative incidence of {show_text(name_cause(cause))}"
     ax.set(xlabel=time_label(forest, scale), ylabel=ylabel)
     return ax
 

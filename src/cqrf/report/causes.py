@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._input.causes import Cause
+from cqrf._input.causes import Cause, name_cause
 from cqrf._input.target import rank_target
 from cqrf._readers.incidence import Incidence
 from cqrf._readers.reader import read_one
@@ -49,7 +49,7 @@ def describe_cause_scores(table: TablePredictions) -> dict[str, Any] | None:
             f"{table.words.format_time(horizon)}, in groups of rows with similar predictions."
         ],
         "causes": [
-            {"cause": str(cause), "scores": compare(of_forest, of_baseline, cause, horizon)}
+            {"cause": name_cause(cause), "scores": compare(of_forest, of_baseline, cause, horizon)}
             for cause in causes
         ],
     }
@@ -158,7 +158,7 @@ def describe_incidence(table: TablePredictions) -> dict[str, Any] | None:
     causes = list(dict.fromkeys([*table.model.causes, *target.causes]))
     nothing = np.zeros(len(survival.times))
     return {
-        "causes": [str(cause) for cause in causes],
+        "causes": [name_cause(cause) for cause in causes],
         "times": round_numbers(survival.times),
         "shares": [round_numbers(of_cause.get(cause, nothing)) for cause in causes],
         "end": round_number(survival.end),

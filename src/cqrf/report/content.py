@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cqrf._input.causes import name_cause
 from cqrf._runtime.arguments import read_count
 from cqrf._views.curves import SHOWN_LEVELS, marginal_curve, time_range
 from cqrf._views.numbers import (
@@ -71,7 +72,7 @@ def build_content(
         "importance": describe_importance(table),
         "dependence": describe_dependence(table),
         "rows": describe_rows(table, ids),
-        "causes": [str(cause) for cause in table.model.causes],
+        "causes": [name_cause(cause) for cause in table.model.causes],
         "limits": describe_limits(table),
         "about": describe_forest(table),
     }
@@ -96,7 +97,8 @@ def summarise(table: TablePredictions) -> str:
     target = table.target
     skill, reason = find_skill(table)
     if skill is None:
-        result = f"Its skill {reason if str(reason).startswith('cannot') else f'is {reason}'}."
+        said = reason if str(reason).startswith("cannot") else f"is {reason}"
+        result = f"The forest's skill {said}."
     else:
         sentence = describe_skill(skill)
         result = f"{describe_sample(table)}, {sentence[0].lower()}{sentence[1:]}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cqrf._input.causes import name_cause
 from cqrf._readers.incidence import Incidence
 from cqrf._readers.intervals import LowerCurves
 from cqrf._readers.reader import read_one
@@ -110,15 +111,15 @@ def list_incidences(table: TablePredictions) -> dict[int, list[Any]]:
     for i, (row, curve) in enumerate(zip(rows.tolist(), thin_curves(table), strict=True)):
         values = [found[cause][i](curve.times, "extend") for cause in model.causes]
         shares = [np.rint(each * SURVIVAL_UNIT).astype(int).tolist() for each in values]
-        of_row = name_cause(table, row) if number is not None else None
+        of_row = find_cause(table, row) if number is not None else None
         content[row] = [shares, of_row, [round_numbers(each[i]) for each in reached]]
     return content
 
 
-def name_cause(table: TablePredictions, row: int) -> str | None:
-    """The cause of a row's event; None if it is censored."""
+def find_cause(table: TablePredictions, row: int) -> str | None:
+    """The cause of a row's event, in words; None if it is censored."""
     cause = cause_of(table.target, row).get("cause")
-    return None if cause is None else str(cause)
+    return None if cause is None else name_cause(cause)
 
 
 def explain_list(table: TablePredictions, are_numbered: bool) -> list[str]:

@@ -3,7 +3,7 @@
 
 function drawIncidence(host, { times, given, subjects }, model) {
   const both = subjects.length > 1;
-  const causes = model.causes.map(({ cause }) => String(cause));
+  const causes = model.causes.map(({ cause }) => nameCause(cause));
   subjects.forEach((subject, k) => {
     if (both) host.append(element("p", { class: "note" }, `Subject ${NAMES[k]}`));
     const known = times.map((_, i) => i).filter((i) => subject.survival[i] !== null);

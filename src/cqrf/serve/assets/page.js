@@ -153,13 +153,17 @@
     if (subject.note) subject.note = subject.note.replace(/\. The forest was fitted to it\.$|, changed$/, ", changed");
   }
 
+  function nameEvent(row) {
+    return nameCause(row.cause ?? (model.event_name || "event"));
+  }
+
   function describeOutcome(row) {
-    return describeTime(row.cause ?? (model.event_name || "event"), row, model.censoring === "left", unitOf(model));
+    return describeTime(nameEvent(row), row, model.censoring === "left", unitOf(model));
   }
 
   function nameOutcome(row) {
     if (row.lower !== undefined) return nameKind(row);
-    if (row.event) return row.cause ?? (model.event_name || "event");
+    if (row.event) return nameEvent(row);
     return model.censoring === "left" ? "before" : "censored";
   }
 
