@@ -99,3 +99,14 @@ def test_what_cannot_be_drawn_is_said(grown):
     plain.fit(X, censored(np.ones(150), np.ones(150)))
     with pytest.raises(ValueError, match="knows one kind of event"):
         plot_incidence(plain, X[:1])
+
+
+def test_causes_that_are_numbers_are_called_causes(grown):
+    _, X = grown
+    rng = np.random.default_rng(1)
+    y = censored(rng.exponential(size=150), rng.integers(0, 3, 150))
+    forest = CensoredQuantileForest(n_estimators=5, random_state=0).fit(X, y)
+    ax = plot_incidence(forest, X[:1])
+    names = [each.get_text().rsplit(" ", 1)[0] for each in ax.texts]
+    assert names == ["cause 1", "cause 2", "no event"]
+    assert plot_incidence(forest, X[:1], cause=2).get_ylabel() == "cumulative incidence of cause 2"

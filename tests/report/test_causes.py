@@ -38,6 +38,20 @@ def test_events_are_counted_by_cause(table, content):
     assert content[1]["words"]["event"] == "any event"
 
 
+def test_causes_that_are_numbers_are_called_causes(table):
+    X, y = table
+    codes = np.select([y["cause"] == "death", y["cause"] == "relapse"], [1, 2], 0)
+    coded = censored(y["time"], codes)
+    forest = CensoredQuantileForest(n_estimators=10, random_state=0).fit(X, coded)
+    page = build_content(forest, X, coded, title="t", max_rows=5)
+    names = ["cause 1", "cause 2"]
+    assert page["causes"] == page["data"]["incidence"]["causes"] == names
+    assert [each["cause"] for each in page["cause_scores"]["causes"]] == names
+    shown = {row[0] - 1: row[CAUSE] for row in page["rows"]["rows"] if len(row) > SHARES}
+    assert {codes[row] for row in shown} == {0, 1, 2}
+    assert all(name == [None, *names][codes[row]] for row, name in shown.items())
+
+
 def test_a_row_has_the_out_of_bag_incidence_of_each_cause(table, content):
     forest, page = content
     curves = forest.predict_incidence_oob()

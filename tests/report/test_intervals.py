@@ -80,7 +80,7 @@ def test_a_reader_of_a_report_has_no_advice_on_python(content):
     shown = {name: part for name, part in content.items() if name != "about"}
     assert "censored(" not in json.dumps(shown)
     why = "cannot be computed: some of these times are known only to an interval."
-    assert content["summary"].endswith(f"Its skill {why}")
+    assert content["summary"].endswith(f"The forest's skill {why}")
     assert content["calibration"] == {"text": [f"Calibration {why}"], "levels": None}
 
 

@@ -165,6 +165,10 @@ def test_the_page_draws_an_area_for_each_cause(browser, forest, start_server, wi
         assert browser.run("document.documentElement.scrollWidth") <= width
         legend = browser.run("document.querySelector('#curves .legend').innerText")
         assert legend.split() == ["no", "event", "relapse", "death"]
+        assert [browser.run(f"nameCause({each})") for each in ("2", "'relapse'")] == [
+            "cause 2",
+            "relapse",
+        ]
         assert "Any event is expected" in browser.run("document.body.innerText")
         browser.click("#compare")
         browser.wait(f"{AREAS} === 4")
