@@ -6,11 +6,14 @@
   of the midpoints of these; of their right ends; of the exact times, which no one knows. Quantiles
   that some forest cannot identify are left out for all. ``--working-model none``: all without one.
   ``--regular``: gaps between visits are Gamma(4) with mean 12 / visits, about equally long.
+- labels: how many EM steps a node's curve is given before it labels rows. 0: the curve of the whole
+  table; 50: all but the node's own maximum likelihood estimate. Error as above, without a working
+  model, and processor seconds of the fits.
 - cost: processor seconds of fit (10 000 rows, 20 features, 500 trees) and of predict (1000 rows,
   three levels), of intervals and of the same rows as right-censored at their right ends; best of
   rounds in turns, two threads.
 
-Run: python -m benchmarks.interval_censoring [accuracy cost] [--rows 2000] [--repeats 5]
+Run: python -m benchmarks.interval_censoring [accuracy labels cost] [--rows 2000] [--repeats 5]
 """
 
 from __future__ import annotations
@@ -26,9 +29,11 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from cqrf import CensoredQuantileForest, censored, interval
+from cqrf._forest.criteria import interval_quantile
 
 LEVELS = [0.1, 0.25, 0.5, 0.75, 0.9]
 VISITS = (5, 10, 20)
+STEPS = (0, 1, 5, 50)
 HORIZON = 12.0
 Floats = NDArray[np.float64]
 
@@ -108,6 +113,45 @@ def compare_accuracy(n: int, n_repeats: int, working_model: str | None, is_regul
             )
 
 
+def compare_labels(n: int, n_repeats: int) -> None:
+    """Print the error and the seconds of fits for several numbers of EM steps in a node."""
+    default = interval_quantile.EM_STEPS
+    print(f"labels: {n} rows, {n_repeats} repeats, EM steps in a node (default {default})")
+    small = simulate(200, 5, 0)
+    CensoredQuantileForest(n_estimators=2, working_model=None).fit(  # compiles
+        small.X, interval(small.lower, small.upper)
+    )
+    for n_visits in VISITS:
+        errors: dict[int, list[float]] = {}
+        seconds: dict[int, float] = {}
+        for repeat in range(n_repeats):
+            sample = simulate(n, n_visits, 2 * repeat)
+            test = simulate(500, n_visits, 2 * repeat + 1)
+            truth = np.column_stack([test.quantile(tau) for tau in LEVELS])
+            found = {}
+            for n_steps in STEPS:
+                interval_quantile.EM_STEPS = n_steps
+                forest = CensoredQuantileForest(
+                    n_estimators=200, working_model=None, random_state=repeat
+                )
+                began = time.process_time()
+                forest.fit(sample.X, interval(sample.lower, sample.upper))
+                seconds[n_steps] = seconds.get(n_steps, 0.0) + time.process_time() - began
+                found[n_steps] = forest.predict(test.X, LEVELS, unidentified="nan")
+            known = ~np.isnan(np.stack(list(found.values()))).any(axis=0)
+            for n_steps, values in found.items():
+                errors.setdefault(n_steps, []).append(float(np.abs(values - truth)[known].mean()))
+        for n_steps, each in errors.items():
+            mean, spread = np.mean(each), np.std(np.subtract(each, errors[default]), ddof=1)
+            print(
+                f"  {n_visits:2} visits  {n_steps:2} steps  {mean:.4f}   difference from the "
+                f"default {mean - np.mean(errors[default]):+.4f} ± {spread / n_repeats**0.5:.4f}   "
+                f"fit {seconds[n_steps] / n_repeats:.2f} s",
+                flush=True,
+            )
+    interval_quantile.EM_STEPS = default
+
+
 def compare_cost(n_rounds: int) -> None:
     """Print processor seconds of fit and predict."""
     sample = simulate(10_000, 10, 0, n_features=20)
@@ -144,6 +188,8 @@ def main() -> None:
     if "accuracy" in chosen.parts:
         working_model = None if chosen.working_model == "none" else chosen.working_model
         compare_accuracy(chosen.rows, chosen.repeats, working_model, chosen.regular)
+    if "labels" in chosen.parts:
+        compare_labels(chosen.rows, chosen.repeats)
     if "cost" in chosen.parts:
         compare_cost(n_rounds=3)
 

@@ -82,17 +82,18 @@ def nodes(draw):
     return survival, rows, np.array(weights, np.float32), draw(st.booleans())
 
 
-@given(nodes())
-def test_labels_equal_their_definition(node):
+@given(nodes(), st.sampled_from([0, 1, EM_STEPS]))
+def test_labels_equal_their_definition(node, n_steps):
     survival, rows, weight, has_infinite = node
     bounds = np.array([row[:2] for row in rows])
     event = np.array([row[2] for row in rows])
     n_finite = len(survival) - 2 if has_infinite else len(survival) - 1
     criterion = IntervalQuantile.from_levels(LEVELS).with_cells(survival, n_finite)
+    assert criterion.n_steps == EM_STEPS
     time = np.arange(len(rows), dtype=float)
     table = make_rows(time, event, weight)._replace(bounds=bounds)
-    found = write_labels(criterion, table)
-    curve = fit_curve(survival, bounds, event, weight.astype(float), EM_STEPS)
+    found = write_labels(criterion._replace(n_steps=n_steps), table)
+    curve = fit_curve(survival, bounds, event, weight.astype(float), n_steps)
     np.testing.assert_allclose(found.work.curve[0], curve, atol=1e-9)
     if 1 - curve[n_finite] <= 1e-12:
         assert not found.can_be_split

@@ -12,8 +12,8 @@ S(c) = 1 - tau, it can be computed without c.
 S has to be estimated in every node, and the maximum likelihood estimate is too slow for that. The
 time scale is therefore cut into ``n_cells`` cells once, of about equal mass for the whole table
 (see :mod:`cqrf._survival.interval_scale`). Inside a cell T is distributed as in the whole table;
-the masses of the cells are those of the node, after ``EM_STEPS`` EM steps for the hazards that
-start from the whole table's. A step costs O(rows + cells).
+the masses of the cells are those of the node, after ``n_steps`` EM steps for the hazards that start
+from the whole table's. A step costs O(rows + cells).
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ class IntervalQuantile(NamedTuple):
     """(n_cells + 1,): S of the whole table before each cell, and after the last."""
     n_finite: int
     """Cells that end: all, or all but the last."""
+    n_steps: int
+    """EM steps from the whole table's curve to the node's."""
 
     @classmethod
     def from_levels(cls, levels: tuple[float, ...]) -> IntervalQuantile:
         """One label for each level; the cells are those of :meth:`with_cells`."""
-        return cls(len(levels), np.array(levels), np.array([1.0, 0.0]), 1)
+        return cls(len(levels), np.array(levels), np.array([1.0, 0.0]), 1, EM_STEPS)
 
     def with_cells(self, survival: NDArray[np.float64], n_finite: int) -> IntervalQuantile:
         """The same, for a table with these cells."""
@@ -118,7 +120,7 @@ def fit_curve(criterion, bounds, event, here, labels, curve):
     n_cells = survival.shape[0] - 1
     for j in range(n_cells + 1):
         survival[j] = criterion.survival[j]
-    for _ in range(EM_STEPS):
+    for _ in range(criterion.n_steps):
         for j in range(n_cells + 1):
             events[j], leaving[j] = 0.0, 0.0
         expect_events(bounds, event, here, labels, curve)
