@@ -50,7 +50,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cqrf._conformal.file import SavedConformal, read_conformal_file, write_conformal_file
 from cqrf._conformal.scores import CalibrationRows, censoring_survival_before, score_rows
-from cqrf._conformal.settings import read_coverage, read_cutoff, read_forest
+from cqrf._conformal.settings import FORESTS, read_coverage, read_cutoff, read_forest
 from cqrf._conformal.table import ConformalTable, read_table
 from cqrf._input.target import censored
 from cqrf._model.file import (
@@ -66,8 +66,6 @@ from cqrf.estimator import CensoredQuantileForest
 from cqrf.metrics.ipcw import censoring_target
 
 __all__ = ["ConformalForest"]
-
-FORESTS = ("forest", "censoring_forest")  # parameters that are forests
 
 
 class ConformalForest(BaseEstimator):

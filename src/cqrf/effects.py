@@ -36,9 +36,15 @@ from cqrf._effects.targets import Quantiles, read_target
 from cqrf._effects.treatment import OverlapWarning, read_treatment
 from cqrf._input.features import copy_feature_names, read_features
 from cqrf._input.target import read_target as read_y
-from cqrf._model.file import check_settings, naming, read_notes
+from cqrf._model.file import check_settings, naming, read_notes, refusing_settings
 from cqrf._model.fit import TrainingTable
-from cqrf._model.settings import draw_seed, plain_setting, plain_settings
+from cqrf._model.settings import (
+    check_n_jobs,
+    check_names,
+    draw_seed,
+    plain_setting,
+    plain_settings,
+)
 from cqrf._survival.little_bags import confidence_width
 from cqrf.estimator import CensoredQuantileForest
 
@@ -321,6 +327,8 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         {'data': 'simulated'}
         """
         model = self._model()
+        check_names(self)
+        check_n_jobs(self)
         given, names = self.nuisance_forest, getattr(self, "feature_names_in_", None)
         others = [name for name in self._get_param_names() if name != "nuisance_forest"]
         saved = SavedEffects(
@@ -371,6 +379,9 @@ class CensoredTreatmentForest(RankingMethods, ArmMethods, BaseEstimator):
         of_nuisances = saved.nuisance_settings
         nuisance = None if of_nuisances is None else CensoredQuantileForest(**of_nuisances)
         forest: Any = cls(nuisance_forest=nuisance, **saved.settings)
+        with naming(path), refusing_settings():
+            check_names(forest)
+            check_n_jobs(forest)
         forest.model_, forest.arms_ = saved.model, saved.arms
         forest.notes_ = saved.notes
         forest.n_features_in_ = len(saved.model.effect.edges)

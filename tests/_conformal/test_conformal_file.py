@@ -269,6 +269,7 @@ HOSTILE_HEADERS = {
     "upper shares above 1": {"upper_total": None},
     "settings as a list": {"settings": []},
     "a setting within a setting": {"settings": {"coverage": {"a": 1}}},
+    "a forest as a setting": {"settings": {"coverage": 0.9, "forest": "x"}},
     "settings of one forest": {"forest_settings": {"forest": None}},
     "forest settings as a list": {"forest_settings": []},
     "forest settings as text": {"forest_settings": {"forest": "x", "censoring_forest": None}},

@@ -326,6 +326,24 @@ def test_hostile_headers_with_a_right_checksum_are_refused(case, good, tmp_path)
     refused(put_together(header, sections), tmp_path, "does not hold a treatment forest")
 
 
+@pytest.mark.parametrize(("name", "value"), [("time_unit", 4), ("event_name", ["death"])])
+def test_settings_that_pages_would_stumble_over_are_refused(name, value, good, tmp_path):
+    header, sections = take_apart(good)
+    header["settings"][name] = value
+    refused(put_together(header, sections), tmp_path, f"setting that is not valid: {name}")
+    frame, y, treated, _ = make_table()
+    model = small().fit(frame, y, treated).set_params(**{name: value})
+    with pytest.raises(ValueError, match=name):
+        model.save(tmp_path / "m")
+
+
+def test_trees_that_drew_all_rows_are_refused(good, tmp_path):
+    header, sections = take_apart(take_apart(good)[1]["pooled"])
+    drawn = header | {"bootstrap": True, "size": 20 * N}
+    pooled = put_together(drawn, sections, FOREST_FILE)
+    refused(replace_section(good, "pooled", pooled), tmp_path, "drawn by all of its 6 trees")
+
+
 def test_a_header_without_a_name_is_refused(good, tmp_path):
     for name in take_apart(good)[0]:
         header, sections = take_apart(good)

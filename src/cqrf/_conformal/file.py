@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._conformal.scores import Scores, SharesByThreshold, WeightedScores
+from cqrf._conformal.settings import FORESTS
 from cqrf._model.file import Saved, naming, pack_model, unpack_model
 from cqrf._model.file_bytes import CONFORMAL_FILE, pack, read_bytes, write_bytes
 from cqrf._model.file_sections import CONFORMAL_FOREST, ModelFileError, cut, invalid
@@ -129,7 +130,7 @@ def check_header(header: dict[str, Any]) -> None:
         if name not in header or not is_valid(header[name]):
             raise _invalid(name)
 
-    check("settings", are_settings)
+    check("settings", lambda x: are_settings(x) and not x.keys() & set(FORESTS))
     check("forest_settings", _are_settings_of_forests)
     check("notes", are_notes)
     check("coverage", lambda x: type(x) is float and 0 < x < 1)
@@ -192,11 +193,10 @@ def _as_bytes(saved: Saved | None) -> NDArray[np.uint8]:
 
 
 def _are_settings_of_forests(settings: Any) -> bool:
-    names = ["forest", "censoring_forest"]
     return (
         isinstance(settings, dict)
-        and list(settings) == names
-        and all(settings[name] is None or are_settings(settings[name]) for name in names)
+        and tuple(settings) == FORESTS
+        and all(settings[name] is None or are_settings(settings[name]) for name in FORESTS)
     )
 
 

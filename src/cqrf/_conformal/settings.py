@@ -11,6 +11,7 @@ from cqrf._runtime.arguments import read_choice, read_floats, read_fraction
 from cqrf.estimator import CensoredQuantileForest
 from cqrf.metrics.ipcw import estimate_censoring_survival
 
+FORESTS = ("forest", "censoring_forest")  # parameters that are forests
 METHODS = ("adaptive", "fixed")
 DEFAULT_CUTOFF_SHARE = 0.5
 

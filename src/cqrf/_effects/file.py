@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._effects.fitted import EffectModel
-from cqrf._effects.nuisances import Forests, estimate_nuisances
+from cqrf._effects.nuisances import Forests, Nuisances, estimate_nuisances
 from cqrf._effects.response import Floats
 from cqrf._model.file import Saved, naming, pack_model, unpack_model
 from cqrf._model.file_bytes import TREATMENT_FILE, pack, read_bytes, write_bytes
@@ -108,7 +108,7 @@ def read_treatment_file(path: str | os.PathLike[str]) -> SavedEffects:
             forests=forests,
             # The rows are those of the pooled forest.
             effect=replace(pooled, forest=effect.forest, sampling=effect.sampling, working=None),
-            nuisances=estimate_nuisances(forests, arm, known, header["settings"].get("n_jobs")),
+            nuisances=_estimate_nuisances(forests, arm, known, header["settings"].get("n_jobs")),
             arm=arm,
             known_propensity=known,
             treated=header["treated"],
@@ -228,6 +228,16 @@ def check_bags(effect: Model, pooled: Model) -> None:
         raise _invalid("units of effect")
     if effect.seed != pooled.seed or effect.working is not None:
         raise _invalid("seed of effect")
+
+
+def _estimate_nuisances(
+    forests: Forests, arm: NDArray[np.bool_], known: Floats | None, n_jobs: int | None
+) -> Nuisances:
+    """Nuisances of the training rows, if there are trees that did not draw them."""
+    try:
+        return estimate_nuisances(forests, arm, known, n_jobs)
+    except ValueError as error:
+        raise ModelFileError(f"does not hold {TREATMENT_FOREST}: {error}") from None
 
 
 def _read_forest(name: str, sections: dict[str, NDArray[Any]]) -> Saved | None:

@@ -92,16 +92,23 @@ def restore_estimator(kind: type[Estimator], saved: Saved) -> Estimator:
     """A fitted estimator of this class."""
     check_settings(kind, saved.settings)
     estimator: Any = kind(**saved.settings)
-    try:
+    with refusing_settings():
         check_predictions(estimator)
-    except (ValueError, TypeError) as error:
-        raise ModelFileError(f"has a setting that is not valid: {error}") from None
     estimator.model_ = saved.model
     estimator.notes_ = saved.notes
     estimator.n_features_in_ = len(saved.model.edges)
     if saved.names is not None:
         estimator.feature_names_in_ = np.array(saved.names, dtype=object)
     return estimator
+
+
+@contextmanager
+def refusing_settings() -> Iterator[None]:
+    """Turn the error of a parameter into a :class:`ModelFileError`."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(f"has a setting that is not valid: {error}") from None
 
 
 def check_settings(kind: Any, settings: Mapping[str, Any]) -> None:

@@ -199,6 +199,11 @@ def check_predictions(estimator: Any) -> None:
     """Raise unless the parameters that predictions read are valid, wherever they came from."""
     _check_prediction(estimator)
     read_solver(estimator, read_choice("censoring", estimator.censoring, SIDES))
+    check_n_jobs(estimator)
+
+
+def check_n_jobs(estimator: Any) -> None:
+    """Raise unless ``n_jobs`` is what joblib takes."""
     n_jobs = estimator.n_jobs
     if n_jobs is not None and not (is_number(n_jobs) and int(n_jobs) == n_jobs != 0):
         raise ValueError(f"n_jobs={n_jobs!r} must be None or a whole number other than 0.")
