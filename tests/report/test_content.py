@@ -465,6 +465,11 @@ def test_wrong_arguments_are_refused(forest, pbc):
         build(forest, pbc.X, pbc.y[:5])
 
 
+@pytest.mark.parametrize("high", [5e-324, 1e-310])
+def test_a_span_without_round_numbers_is_one_bar(high):
+    assert histogram_edges(0.0, high).tolist() == [0.0, high]
+
+
 def test_histogram_edges_are_round():
     edges = histogram_edges(0.0, 4795.0)
     assert edges[0] == 0

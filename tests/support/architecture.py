@@ -61,8 +61,8 @@ LAYERS: tuple[dict[str, str], ...] = (
         "_conformal": "file scores settings table",
         "conformal": "",
         "_effects": "arm_methods averages bags file fit fitted follow_up forest halves leaf_means "
-        "linear methods nuisances predict projection ranking ranking_methods response smoothing "
-        "targets treatment",
+        "linear magnitude methods nuisances predict projection ranking ranking_methods response "
+        "smoothing targets treatment",
         "effects": "",
         "evaluation": "",
         "inspection": "dependence forests importance",

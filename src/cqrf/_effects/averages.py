@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.follow_up import Known, average_half_range
+from cqrf._effects.magnitude import magnitude
 from cqrf._effects.predict import (
     arm_scores,
     column_times,
@@ -183,8 +184,9 @@ def clustered_error(influence: Floats, unit: NDArray[np.int32]) -> Floats:
     n_units = int(number.max()) + 1
     sums = np.zeros((n_units, influence.shape[1]))
     np.add.at(sums, number, influence)
-    error: Floats = np.sqrt((sums**2).sum(axis=0) * n_units / max(1, n_units - 1))
-    return error
+    size = magnitude(sums)
+    error: Floats = np.sqrt(((sums / size) ** 2).sum(axis=0) * n_units / max(1, n_units - 1))
+    return size * error
 
 
 def curve_scores(model: EffectModel, n_jobs: int | None) -> Floats:

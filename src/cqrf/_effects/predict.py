@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cqrf._effects.bags import Moves, bag_variances
 from cqrf._effects.fitted import EffectModel
 from cqrf._effects.leaf_means import average, compute_leaf_means, number_leaves
+from cqrf._effects.magnitude import magnitude
 from cqrf._effects.nuisances import curves_on_grid, estimate_propensity
 from cqrf._effects.response import Floats
 from cqrf._effects.targets import LinearTarget, Quantiles, Target
@@ -95,18 +96,21 @@ def effect_errors(
     Little bags give the sampling error. The neighbours of x are not at x: the size of the bias that
     this makes, the same for all x, is added in squares.
     """
-    means = effects.means
+    size = magnitude(effects.table[:, 1:])
+    factor = np.where(np.arange(effects.table.shape[1]) == 0, 1.0, size)
+    table, means = effects.table / factor, effects.means / factor
     n, n_outputs = len(means), means.shape[1] - 1
     columns = np.zeros((n, n_outputs, 2), np.int64)
     columns[:, :, 1] = np.arange(1, n_outputs + 1)
     factors = np.empty((n, n_outputs, 2))
     factors[:, :, 0] = -means[:, 1:] / means[:, :1] ** 2
     factors[:, :, 1] = 1.0 / means[:, :1]
-    moves = Moves(compute_leaf_means(model.effect, effects.table, n_jobs), columns, factors)
+    moves = Moves(compute_leaf_means(model.effect, table, n_jobs), columns, factors)
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)
     loss = model.smoothing
     coefficients = target.until(model.falls).coefficients(loss.grid)
-    return np.hypot(errors, BIAS_SHARE * loss.size(coefficients))
+    bias = loss.size(coefficients / size)
+    return size * np.hypot(errors, BIAS_SHARE * bias)
 
 
 def grid_responses(model: EffectModel) -> Floats:
@@ -224,8 +228,9 @@ def quantile_effect_errors(
     used, columns = np.unique(columns, return_inverse=True)
     means = compute_leaf_means(model.effect, table[:, used], n_jobs)
     known_factors = np.where(unknown[:, :, np.newaxis], 0.0, factors)
-    moves = Moves(means, columns.reshape(factors.shape), known_factors)
-    errors = read_one(model.effect, queries, Errors(moves), n_jobs)
+    size = magnitude(known_factors)
+    moves = Moves(means, columns.reshape(factors.shape), known_factors / size)
+    errors = size * read_one(model.effect, queries, Errors(moves), n_jobs)
     return np.where(unknown, np.nan, QUANTILE_FACTOR * errors)
 
 

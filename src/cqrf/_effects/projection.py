@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from cqrf._effects.magnitude import magnitude
 from cqrf._effects.response import Floats
 
 
@@ -83,6 +84,8 @@ def project(
             "not determined: leave it out."
         )
     inverse = np.linalg.inv(gram)
+    size = magnitude(scores)
+    scores = scores / size
     coefficient = inverse @ (weighted.T @ scores)
     leverage = np.einsum("ij,jk,ik->i", weighted, inverse, design)
     left = (scores - design @ coefficient) / np.maximum(1.0 - leverage, 1e-8)
@@ -91,4 +94,5 @@ def project(
     sums = np.zeros((int(number.max()) + 1, design.shape[1]))
     np.add.at(sums, number, moves)
     variance = inverse @ (sums.T @ sums) @ inverse
-    return LinearProjection(["intercept", *names], coefficient, np.sqrt(np.diag(variance)))
+    error = np.sqrt(np.diag(variance))
+    return LinearProjection(["intercept", *names], size * coefficient, size * error)

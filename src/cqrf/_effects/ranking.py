@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._effects.magnitude import magnitude
 from cqrf._effects.response import Floats
 
 METRICS = ("autoc", "qini")
@@ -120,7 +121,10 @@ def with_error(
     seed: int,
 ) -> tuple[Floats, Floats]:
     """An estimate from some rows, and its standard error from half-samples of their units."""
+    size = magnitude(scores)
+    scores = scores / size
     repeats = [
         statistic(scores[half], priorities[half], weight[half]) for half in half_samples(unit, seed)
     ]
-    return statistic(scores, priorities, weight), np.std(repeats, axis=0, ddof=1)
+    of_all = statistic(scores, priorities, weight)
+    return size * of_all, size * np.std(repeats, axis=0, ddof=1)

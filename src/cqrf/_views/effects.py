@@ -54,9 +54,11 @@ def describe_assumptions(forest: CensoredTreatmentForest) -> str:
 
 
 def choose_times(model: EffectModel) -> list[float]:
-    """Two to four round times up to the default horizon, at which survival is compared."""
+    """Two to four round times up to the default horizon, at which survival is compared; or none."""
     start, horizon = model.grid.start, model.follow_up
     least = (horizon - start) / FEWEST_STEPS
+    if least < np.finfo(np.float64).tiny:  # all events are at the start: there is no time between
+        return []
     power = 10.0 ** np.floor(np.log10(least))
     step = power * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= least)
     multiples = np.arange(np.floor(start / step) + 1, np.floor(horizon / step + 1e-9) + 1)

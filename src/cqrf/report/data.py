@@ -163,6 +163,8 @@ def format_value(value: float, kind: str) -> str:
 def histogram_edges(low: float, high: float) -> NDArray[np.float64]:
     """Edges of about N_BINS bins, at round numbers."""
     min_step = (high - low) / N_BINS
+    if min_step < np.finfo(np.float64).tiny:
+        return np.array([low, high])
     power = 10.0 ** np.floor(np.log10(min_step))
     step = power * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= min_step)
     first, last = np.floor(low / step), np.ceil(high / step)

@@ -79,7 +79,8 @@ def describe_averages(
     horizon, times = model.follow_up, choose_times(model)
     (gained,) = Interval.of(forest.ate(horizon=horizon))
     rows = [[f"Time gained up to {words.format_time(horizon)}", *gained.format()]]
-    for time, effect in zip(times, Interval.of(forest.ate("survival", times=times)), strict=True):
+    of_survival = Interval.of(forest.ate("survival", times=times)) if times else []
+    for time, effect in zip(times, of_survival, strict=True):
         name = "Survival" if words.event_name is None else f"Without {words.event_name}"
         title = f"{name} at {words.format_time(time)}, %\u00a0points"
         rows.append([title, *effect.format(100.0)])
