@@ -42,6 +42,13 @@ def test_an_output_that_is_a_link_to_itself_is_refused_before_any_work(table):
     assert message == "loop.cqrf: is a link that leads to itself."
 
 
+def test_an_output_that_leads_to_no_folder_is_refused_before_any_work(table):
+    os.symlink("nowhere/m.cqrf", "link.cqrf")
+    message = refused("fit", "rows.csv", *ROLES, *FAST, "-o", "link.cqrf")
+    assert message.startswith("link.cqrf leads to ")
+    assert message.endswith("nowhere is not a folder: make it first.")
+
+
 def test_an_output_that_is_a_pipe_needs_no_force_and_stays_one(table, model):
     os.mkfifo("out.csv")
     command = "predict m.cqrf rows.csv -o out.csv & cat out.csv; wait"

@@ -94,6 +94,8 @@ def check_output(
         target = find_target(path)
     except OSError as error:
         fail(f"{path}: {error.strerror}.")
+    if not target.parent.is_dir():  # of a link
+        fail(f"{path} leads to {target}, and {target.parent} is not a folder: make it first.")
     if target.exists() and not is_stream(target) and not force:
         fail(f"{path} exists; --force replaces it.")
 
