@@ -32,7 +32,7 @@ def model(table):
 
 def run(command):
     return subprocess.run(
-        ["sh", "-c", f"exec {PROGRAM} {command}"], capture_output=True, text=True, timeout=300
+        ["sh", "-c", f"exec {PROGRAM} {command}"], capture_output=True, text=True, timeout=900
     )
 
 
@@ -53,7 +53,7 @@ def test_an_output_that_is_a_pipe_needs_no_force_and_stays_one(table, model):
     os.mkfifo("out.csv")
     command = "predict m.cqrf rows.csv -o out.csv & cat out.csv; wait"
     done = subprocess.run(
-        ["sh", "-c", f"{PROGRAM} {command}"], capture_output=True, text=True, timeout=300
+        ["sh", "-c", f"{PROGRAM} {command}"], capture_output=True, text=True, timeout=900
     )
     assert done.stdout.splitlines()[0].startswith("q0.5")
     assert len(done.stdout.splitlines()) == 1 + len(table)

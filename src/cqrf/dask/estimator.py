@@ -163,7 +163,7 @@ class DaskCensoredQuantileForest(LazyMethods, RegressorMixin, BaseEstimator):
         # One at a time: Dask fails on frames and arrays in one computation.
         (predicted,), (y,), (weight,) = compute(predicted), compute(y), compute(sample_weight)
         return compute_skill(
-            self.model_, np.asarray(predicted), read_target(y), sample_weight=weight
+            self.model_, np.ascontiguousarray(predicted), read_target(y), sample_weight=weight
         )
 
     def __sklearn_clone__(self) -> DaskCensoredQuantileForest:
