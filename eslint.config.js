@@ -71,6 +71,14 @@ export default [
   js.configs.recommended,
   { linterOptions: { reportUnusedDisableDirectives: "error" } },
   { files: ["eslint.config.js"], languageOptions: { globals: globals.node } },
+  {
+    name: "the manual",
+    files: ["docs/_static/*.js"],
+    languageOptions: {
+      sourceType: "script", ecmaVersion: 2023, globals: { ...globals.browser, DOCUMENTATION_OPTIONS: "readonly" },
+    },
+    rules: { ...RULES, strict: "off" },
+  },
   ...FILES.map((path) => {
     const { known, used } = describeFile(path, PAGES);
     const names = Object.fromEntries(known.map((name) => [name, "readonly"]));

@@ -2,11 +2,6 @@
 /* Competing risks, shared by the report and the server's page: the incidence of every cause as areas
    that add up to 1. */
 
-/* A cause in words: a number alone would be read as one. */
-function nameCause(cause) {
-  return typeof cause === "number" ? `cause ${cause}` : cause;
-}
-
 /* Draw the areas up to end, and hatch what comes after it; returns the chart. */
 function drawCauses(host, { times, shares, end }, axes) {
   const at = drawAxes(host, { ...axes, y: { low: 0, high: 1, title: "probability", format: formatPercent } });

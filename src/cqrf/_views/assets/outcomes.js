@@ -1,7 +1,12 @@
 "use strict";
-/* What is known of the time of a row, shared by the report and the server's page. lower is its left
+/* The event of a row and what is known of its time, shared by the report and the server's page. lower is its left
    end with interval censoring: the time itself if that is exact or right-censored, null if the row is
    left-censored; undefined without interval censoring. */
+
+/* A cause in words: a number alone would be read as one. */
+function nameCause(cause) {
+  return typeof cause === "number" ? `cause ${cause}` : cause;
+}
 
 /* A sentence's end: event at 12, between 10 and 12, before 12, after 12. */
 function describeTime(name, { time, event, lower }, fromLeft, unit) {
