@@ -12,11 +12,12 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from support.check_extra import MODULES
-from support.versions import FILTERS
+from support.versions import FILTERS, PYTHONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+CLASSIFIERS = "\n".join(PROJECT["classifiers"])
 DIRECT, INDIRECT = (
     "# Dependencies of pyproject.toml:",
     "# What these bring, and the tools of the tests:",
@@ -43,6 +44,12 @@ def test_the_lowest_versions_that_are_tested_are_the_bounds():
     direct = text.partition(DIRECT)[2].partition(INDIRECT)[0].split()
     tested = {name: {Version(version)} for name, _, version in (x.partition("==") for x in direct)}
     assert tested == list_bounds()
+
+
+def test_the_pythons_that_are_named_are_those_that_are_tested():
+    named = re.findall(r"^Programming Language :: Python :: (3\.\d+)$", CLASSIFIERS, re.M)
+    assert tuple(named) == PYTHONS
+    assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
 
 
 # What an extra brings; cqrf[serve] and cqrf[excel] contain cqrf[cli]. Narwhals is left out:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cqrf import CensoredQuantileForest, censored
@@ -143,9 +144,10 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\nTrees    9\u202e\x9b31m\ud800"
 
 
 def test_texts_of_a_file_cannot_control_the_terminal(table, tmp_path):
-    table = table.rename(columns={"age": HOSTILE})
+    names = pd.Index([HOSTILE, "group"], dtype=object)  # pandas 3 would refuse the surrogate
+    X = table[["age", "group"]].set_axis(names, axis=1)
     forest = CensoredQuantileForest(n_estimators=9, random_state=0)
-    forest.fit(table[[HOSTILE, "group"]], censored(table["days"], table["status"]))
+    forest.fit(X, censored(table["days"], table["status"]))
     forest.save("m.cqrf", notes={"source": HOSTILE})
     for options in ((), ("--json",)):
         printed = call("info", "m.cqrf", *options).stdout
