@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.utils import _safe_indexing, check_consistent_length
 
+from cqrf._input.frames import as_frame
 from cqrf._input.intervals import refuse_intervals
 from cqrf._input.sample_weight import read_sample_weight, relative_weight
 from cqrf._input.target import Target, censored, read_target
@@ -45,7 +46,7 @@ class ConformalTable(NamedTuple):
     def take(self, rows: NDArray[Any]) -> ConformalTable:
         """Some of the rows, in the order given."""
         return ConformalTable(
-            _safe_indexing(self.X, rows),
+            take_rows(self.X, rows),
             self.target.take(rows),
             *(None if each is None else each[rows] for each in self[2:]),
         )
@@ -128,3 +129,9 @@ def read_censoring_time(censoring_time: ArrayLike, target: Target) -> NDArray[np
             f"{target.time[row]:g} in {name_row(row)}."
         )
     return times
+
+
+def take_rows(X: Any, rows: NDArray[Any]) -> Any:
+    """Some of the rows of an array or a frame; scikit-learn 1.6 takes none of an Arrow table."""
+    frame = None if hasattr(X, "iloc") else as_frame(X)
+    return _safe_indexing(X, rows) if frame is None else frame[rows].to_native()
