@@ -6,6 +6,7 @@ import pytest
 
 from cqrf import CensoredQuantileForest, censored
 from cqrf._conformal.scores import SharesByThreshold, WeightedScores
+from cqrf._conformal.settings import read_cutoff
 from cqrf._conformal.table import read_table
 from cqrf.conformal import ConformalForest
 from cqrf.datasets import make_aft, make_heteroscedastic, make_sine
@@ -289,9 +290,9 @@ def test_the_default_cutoff_is_the_first_time_after_which_most_are_censored():
     """Eight rows, the last an event: G is 7/8, 6/8, ... at 1, 2, ..., and 1/2 at 4."""
     time, event = np.arange(1.0, 9.0), np.arange(8) == 7
     table = read_table(np.zeros((8, 1)), censored(time, event), None, None, None)
-    assert ConformalForest(method="fixed")._read_cutoff(table) == 5.0
+    assert read_cutoff(ConformalForest(method="fixed"), table) == 5.0
     table = read_table(np.zeros((8, 1)), censored(time, ~event), None, None, None)
-    assert ConformalForest(method="fixed")._read_cutoff(table) == 8.0
+    assert read_cutoff(ConformalForest(method="fixed"), table) == 8.0
 
 
 def test_frames_and_equal_seeds():
