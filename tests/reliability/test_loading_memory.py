@@ -1,4 +1,4 @@
-"""What loading a model file costs: some few times its size, however many columns it names."""
+"""What loading a model file costs: a few times its size, however many columns it names."""
 
 import hashlib
 import json
@@ -10,6 +10,8 @@ import pytest
 from cqrf import CensoredQuantileForest
 from cqrf._model.file_bytes import FORMAT, MARK, PREAMBLE
 from cqrf._model.file_sections import narrowest
+from cqrf.datasets import make_treatment
+from cqrf.effects import CensoredTreatmentForest
 
 MOST_TIMES = 8
 
@@ -95,6 +97,18 @@ def test_many_columns_cost_a_few_times_the_file(case, parts, tmp_path):
             assert model.edges[j].tolist() == contents.get("edges", [[]] * p)[j]
     if "names" in contents:
         assert forest.feature_names_in_[-1] == contents["names"][-1]
+
+
+@pytest.mark.slow
+def test_a_treatment_forest_costs_what_its_curves_do(tmp_path):
+    data = make_treatment("type1", 6000, random_state=0)
+    forest = CensoredTreatmentForest(n_estimators=40, random_state=0, n_jobs=-1)
+    forest.fit(data.X, data.y, treatment=data.treatment).save(tmp_path / "m.cqrf")
+    tracemalloc.start()
+    CensoredTreatmentForest.load(tmp_path / "m.cqrf")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400e6
 
 
 def test_levels_and_edges_of_a_file_are_sequences(parts, tmp_path):
