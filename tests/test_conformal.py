@@ -319,6 +319,7 @@ def test_frames_and_equal_seeds():
         ({"method": "fixed", "cutoff": np.inf}, "cutoff"),
         ({"cutoff": 1.0}, 'goes with method="fixed"'),
         ({"calibration_share": 1.0}, "calibration_share"),
+        ({"calibration_share": 0.0}, "calibration_share=0 must lie strictly between"),
         ({"forest": object()}, "forest must be a CensoredQuantileForest; found object"),
         ({"forest": CensoredQuantileForest(censoring="left")}, "right-censored"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cqrf import CensoredQuantileForest
+from cqrf import CensoredQuantileForest, ModelFileError
 from cqrf._model.file_bytes import CONFORMAL_FILE, TREATMENT_FILE, FileKind
 from cqrf.conformal import ConformalForest
 
@@ -18,6 +18,11 @@ class LoadedModel(NamedTuple):
 
 def load_model(path: str, n_jobs: int) -> LoadedModel:
     """Read the file of a forest or of a conformal forest."""
+    if is_treatment_file(path):
+        raise ModelFileError(
+            f"{path}: holds a treatment forest, not a forest: give it to cqrf report or cqrf "
+            f"serve, or in Python to {TREATMENT_FILE.loader}."
+        )
     if not has_mark(path, CONFORMAL_FILE):
         return LoadedModel(CensoredQuantileForest.load(path).set_params(n_jobs=n_jobs))
     conformal = ConformalForest.load(path)
