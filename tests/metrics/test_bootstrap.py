@@ -127,6 +127,14 @@ def test_mistakes_are_named(options, said):
         bootstrap_interval(concordance_index, y, [1.0, 2.0, 3.0], **options)
 
 
+def test_two_groups_are_enough():
+    y = censored(np.arange(1.0, 7.0), np.ones(6, dtype=bool))
+    found = bootstrap_interval(
+        concordance_index, y, np.arange(6.0), groups=[0, 0, 0, 1, 1, 1], random_state=0
+    )
+    assert found == Interval(1.0, 1.0, 1.0)
+
+
 def test_a_metric_without_rows_is_named():
     def nothing(*, sample_weight=None):
         return 0.0
