@@ -393,7 +393,9 @@ def test_command_line(table, tmp_path):
     ends = ["--lower", "from", "--upper", "to"]
     done = call("fit", tmp_path / "t.csv", *ends, "--out", tmp_path / "m.cqrf", *FAST)
     n_open = int((np.isfinite(table[2]) & (table[1] < table[2])).sum())
-    assert f"({n_open} intervals)" in done.stderr
+    n_left = int((np.isfinite(table[2]) & (table[1] <= 0) & (table[1] < table[2])).sum())
+    assert n_left > 0
+    assert f"({n_open} intervals, {n_left} of them left-censored)" in done.stderr
     assert f"events ({n_open} intervals), " in call("info", tmp_path / "m.cqrf").stdout
     info = json.loads(call("info", tmp_path / "m.cqrf", "--json").stdout)
     assert info["intervals"] == n_open

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from cqrf import CensoredQuantileForest, NegativeTimeWarning, TextColumnWarning
 from cqrf._input.columns import MAX_LEVELS, PLURAL
 from cqrf._input.features import read_features
-from cqrf._input.target import find_negative_times, read_target
+from cqrf._input.target import Target, find_negative_times, read_target
+from cqrf._views.intervals import is_left_censored
 from cqrf.cli.cause_columns import count_causes, name_counts
 from cqrf.cli.console import (
     count,
@@ -169,17 +170,23 @@ def _parse_value(text: str) -> Any:
     return text
 
 
+def _count_intervals(target: Target) -> str:
+    """How many rows are intervals, in brackets; empty if y has no intervals."""
+    if target.lower is None:
+        return ""
+    intervals = count(int((target.event & (target.lower < target.time)).sum()), "interval")
+    n_open = int(is_left_censored(target).sum())
+    return f" ({intervals}, {n_open} of them left-censored)" if n_open else f" ({intervals})"
+
+
 def print_summary(table: TrainingTable, path: str) -> None:
     """Print rows, events, columns and missing values, as they were read."""
     target = read_target(table.y)
     n, n_events = len(target.time), int(target.event.sum())
-    of_them = ""
-    if target.lower is not None:
-        of_them = f" ({count(int((target.lower < target.time).sum()), 'interval')})"
     print_message(
         f"Read    {path}: {count(n, 'row')}, {count(n_events, 'event')}"
-        f"{list_causes(table.y)}{of_them}, {1 - n_events / n:.0%} censored; times from "
-        f"{format_plain(target.time.min())} to {format_plain(target.time.max())}"
+        f"{list_causes(table.y)}{_count_intervals(target)}, {1 - n_events / n:.0%} censored; times "
+        f"from {format_plain(target.time.min())} to {format_plain(target.time.max())}"
     )
     if table.has_nameless:
         print_message("Note    a column without a name is left out")
