@@ -143,7 +143,7 @@ def to_json(row):
     stay = row["stay"] / pd.Timedelta(days=1)
     return {
         "age": None if np.isnan(row["age"]) else row["age"],
-        "colour": row["colour"],
+        "colour": None if pd.isna(row["colour"]) else row["colour"],
         "treated": row["treated"],
         "seen": row["seen"].isoformat(),
         "stay": stay,
