@@ -79,6 +79,14 @@ def test_it_serves_until_it_is_stopped(folder, frame):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("place", ["webbrowser.open", "uvicorn.Config", "uvicorn.Server.run"])
+def test_ctrl_c_ends_it_as_soon_as_the_address_is_printed(folder, monkeypatch, place):
+    monkeypatch.setattr(place, lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    done = CliRunner().invoke(app, ["serve", str(folder / "m.cqrf"), "--port", "0", "--open"])
+    assert (done.exit_code, done.stderr) == (0, "cqrf: stopped serving\n")
+    assert done.stdout.startswith("Serving m.cqrf on ")
+
+
 def test_other_rows_are_for_starting_only(folder):
     serving = Serving("m.cqrf", "--data", "new.parquet", cwd=folder)
     try:

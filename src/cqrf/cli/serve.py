@@ -85,13 +85,7 @@ def serve_file(task: ServeTask) -> None:
                 "and no passwords"
             )
         listener.listen(MAX_CONNECTIONS)
-        address = format_address(listener)
-        print(f"Serving {printable(view.name)} on {address} (Ctrl-C ends it)", flush=True)
-        if task.opens:
-            import webbrowser
-
-            webbrowser.open(address)
-        run(app, listener)
+        run(app, listener, view.name, opens=task.opens)
 
 
 def load_view(task: ServeTask) -> ModelView | EffectView:
@@ -210,19 +204,25 @@ def compile_kernels(view: ModelView | EffectView) -> None:
         describe_subjects(view, typical)
 
 
-def run(app: Any, listener: socket.socket) -> None:
-    """Run the server until Ctrl-C, which ends it with exit code 0."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        http=LimitedProtocol,
-        timeout_graceful_shutdown=5,
-        ws="none",
-        lifespan="off",
-    )
+def run(app: Any, listener: socket.socket, name: str, *, opens: bool) -> None:
+    """Say where the model is served, and serve it until Ctrl-C, which ends it with exit code 0."""
     try:
+        address = format_address(listener)
+        print(f"Serving {printable(name)} on {address} (Ctrl-C ends it)", flush=True)
+        if opens:
+            import webbrowser
+
+            webbrowser.open(address)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            http=LimitedProtocol,
+            timeout_graceful_shutdown=5,
+            ws="none",
+            lifespan="off",
+        )
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
         print_message("cqrf: stopped serving")
