@@ -56,6 +56,14 @@ def close(text, value):
     assert number(text) == pytest.approx(value, rel=6e-3)
 
 
+def test_times_whose_span_is_no_number_are_refused():
+    time = 1e308 * np.linspace(-1, 1, 50)
+    X, y = np.arange(50.0)[:, np.newaxis], censored(time, np.ones(50, bool))
+    forest = CensoredQuantileForest(n_estimators=10, working_model=None, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"time: .* from -1e\+308 to 1e\+308, .* larger unit"):
+        build_content(forest, X, y, title="t")
+
+
 def test_other_features_are_not_the_training_table(forest, pbc):
     changed = pbc.X.assign(bili=pbc.X["bili"].to_numpy()[::-1])
     assert not build(forest, changed, pbc.y)["evaluation"]["out_of_bag"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -166,6 +168,16 @@ class TablePredictions:
         return read_one(self.model, queries, SurvivalCurves(), self.forest.n_jobs)
 
 
+def check_span(time: NDArray[np.float64]) -> None:
+    """Raise if times are so far apart that their difference is no number: no axis holds them."""
+    low, high = float(time.min()), float(time.max())
+    if not math.isfinite(high - low):
+        raise ValueError(
+            f"time: a report cannot show times from {low:g} to {high:g}, which are more than "
+            f"{sys.float_info.max:.2g} apart. Fit the forest with times in a larger unit."
+        )
+
+
 def predict_table(
     forest: CensoredQuantileForest, X: Any, y: Any, *, max_drawn: int = 500
 ) -> TablePredictions:
@@ -176,6 +188,7 @@ def predict_table(
     model, target = forest.model_, read_target(y)
     if target.entry is not None and model.censoring == "left":
         raise ValueError("entry times go with right censoring; the forest has censoring='left'.")
+    check_span(np.append(target.time, model.training_target.time))
     matrix, _ = read_features(forest, X, model.columns)
     check_consistent_length(matrix, target.time)
     codes = encode_all(model, matrix, forest.n_jobs)
