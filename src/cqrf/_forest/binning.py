@@ -62,48 +62,54 @@ def column_edges(column: NDArray[np.float64], max_bins: int) -> NDArray[np.float
 
 
 def encode(
-    X: NDArray[np.float64],
-    edges: Sequence[NDArray[np.float64]],
-    n_jobs: int | None = None,
-    columns: NDArray[np.intp] | None = None,
+    X: NDArray[np.float64], edges: Sequence[NDArray[np.float64]], n_jobs: int | None = None
 ) -> NDArray[np.uint8]:
-    """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature.
+    """Codes of X, shape (n_features, n_rows): one contiguous run of bytes per feature."""
+    columns = np.arange(X.shape[1])
+    return encode_columns(X, columns, pad_edges(edges, columns), n_jobs)
 
-    Of some columns only, if they are given; the codes of the others are 0.
-    """
-    encoded = list(range(X.shape[1])) if columns is None else columns.tolist()
+
+def pad_edges(
+    edges: Sequence[NDArray[np.float64]], columns: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Edges of some columns, shape (n_columns, MAX_BINS): infinite where there are fewer."""
+    padded = np.full((len(columns), MAX_BINS), np.inf)
+    for row, column in zip(padded, columns.tolist(), strict=True):
+        its_edges = edges[column]
+        row[: len(its_edges)] = its_edges
+    return padded
+
+
+def encode_columns(
+    X: NDArray[np.float64],
+    columns: NDArray[np.intp],
+    padded: NDArray[np.float64],
+    n_jobs: int | None = None,
+) -> NDArray[np.uint8]:
+    """Codes of some columns of X by their padded edges, as of :func:`encode`; others are 0."""
     codes = np.zeros((X.shape[1], X.shape[0]), dtype=np.uint8)
-    padded = np.full((len(encoded), MAX_BINS), np.inf)
-    for its_edges, column in zip(padded, encoded, strict=True):
-        its_edges[: len(edges[column])] = edges[column]
     step = max(1, TASK_SIZE // max(1, len(X)))
-    groups = [slice(first, first + step) for first in range(0, len(encoded), step)]
-    tasks = [(X.T, padded[group], codes, encoded[group]) for group in groups]
+    groups = [slice(first, first + step) for first in range(0, len(columns), step)]
+    tasks = [(X.T, columns[group], padded[group], codes) for group in groups]
     list(thread_map(_encode_columns, tasks, 1 if X.size < SERIAL_SIZE else n_jobs))
     return codes
 
 
-def _encode_columns(
-    values: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    codes: NDArray[np.uint8],
-    columns: list[int],
-) -> None:
-    for its_edges, column in zip(edges, columns, strict=True):
-        _encode_column(values[column], its_edges, codes[column])
-
-
 @kernel
-def _encode_column(column, edges, codes):
-    """Write the code of each value: the number of edges below it, or MISSING.
+def _encode_columns(values, columns, edges, codes):
+    """Write the code of each value of some columns: the number of edges below it, or MISSING.
 
-    column : (n,) float64; edges : (255,) float64, ascending, infinite where there are fewer
-    codes : (n,) uint8, written
+    values : (n_features, n) float64; columns : (n_columns,) intp
+    edges : (n_columns, MAX_BINS) float64, ascending, infinite where there are fewer
+    codes : (n_features, n) uint8, written
     """
-    for i in range(column.shape[0]):
-        x = column[i]
-        # Binary search in eight steps, without a branch to mispredict.
-        n_below = np.uint64(0)
-        for step in (128, 64, 32, 16, 8, 4, 2, 1):
-            n_below += np.uint64(step * (edges[n_below + np.uint64(step - 1)] < x))
-        codes[i] = MISSING if np.isnan(x) else n_below
+    for j in range(columns.shape[0]):
+        column, its_edges = values[columns[j]], edges[j]
+        its_codes = codes[columns[j]]
+        for i in range(column.shape[0]):
+            x = column[i]
+            # Binary search in eight steps, without a branch to mispredict.
+            n_below = np.uint64(0)
+            for step in (128, 64, 32, 16, 8, 4, 2, 1):
+                n_below += np.uint64(step * (its_edges[n_below + np.uint64(step - 1)] < x))
+            its_codes[i] = MISSING if np.isnan(x) else n_below

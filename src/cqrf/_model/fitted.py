@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cqrf._forest.binning import pad_edges
 from cqrf._forest.rows import Rows
 from cqrf._forest.sampling import number_trees
 from cqrf._forest.spec import Forest, Sampling
@@ -99,6 +100,11 @@ class Model:
         if self.working is None:
             return self.forest.split_features
         return np.union1d(self.forest.split_features, self.working.features)
+
+    @cached_property
+    def used_edges(self) -> NDArray[np.float64]:
+        """Their bin edges, padded: making them takes longer than encoding a row."""
+        return pad_edges(self.edges, self.used_features)
 
     @property
     def ranked_target(self) -> RankedTarget:

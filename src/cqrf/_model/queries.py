@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cqrf._forest.binning import encode
+from cqrf._forest.binning import encode, encode_columns
 from cqrf._forest.sampling import in_bag_bits
 from cqrf._input.units import find_clusters
 from cqrf._model.fitted import Model
@@ -46,7 +46,7 @@ def encode_queries(
     model: Model, matrix: NDArray[Any], n_jobs: int | None = None, given: Any = None
 ) -> Queries:
     """Queries from the rows of a matrix; only features that predictions depend on are encoded."""
-    codes = encode(matrix, model.edges, n_jobs, model.used_features)
+    codes = encode_columns(matrix, model.used_features, model.used_edges, n_jobs)
     survived = None if given is None else read_given(model, given, len(matrix))
     return Queries(np.ascontiguousarray(codes.T), given=survived)
 
