@@ -319,14 +319,35 @@ def add_bag(moves, mean, n_bags, between, within):
 
 
 @called
-def keep_means(means, bag, q, first, mean):
-    """Copy the mean of a bag for some times, from the ``first`` on, unless ``means`` is None.
-
-    The last block of times may be wider than what is left of them.
-    """
+def keep_mean(means, bag, mean):
+    """Copy the mean of a bag unless ``means`` is None; there may be fewer times than in a block."""
     if means is not None:
-        for j in range(min(mean.shape[0], means.shape[2] - first)):
-            means[bag, q, first + j] = mean[j]
+        for j in range(means.shape[1]):
+            means[bag, j] = mean[j]
+
+
+@kernel
+def add_bags(bags, sample_weight, influence, moves, mean, variances, means):
+    """Add the terms of all bags of a query to the variances at a block of times.
+
+    bags : Bags of one query, ``starts`` and ``sizes`` of shape (n_trees,)
+    sample_weight, influence : as for :func:`mean_over_leaf`
+    moves : (bag_size, width) float64, mean : (width,) float64, work arrays
+    variances : BagVariances, arrays of shape (width,), added to
+    means : (n_bags, n_times) float64, written; None: not kept
+
+    In a kernel of its own, as counting references to the rows of each leaf would take longer than
+    reading them.
+    """
+    starts, sizes, leaf_rows = bags.starts, bags.sizes, bags.leaf_rows
+    n_bags = starts.shape[0] // bags.bag_size
+    for bag in range(n_bags):
+        for b in range(bags.bag_size):
+            tree = bag * bags.bag_size + b
+            rows = leaf_rows[starts[tree] : starts[tree] + sizes[tree]]
+            mean_over_leaf(rows, sample_weight, influence, moves[b])
+        add_bag(moves, mean, n_bags, variances.between, variances.within)
+        keep_mean(means, bag, mean)
 
 
 @allocating_kernel
@@ -341,29 +362,24 @@ def _bag_variances(bags, weights, target, at, cause, chosen, means):
     Times are taken in blocks, so that loops over them become vector instructions. Blocks do not
     change the order in which the terms of one time are added.
     """
-    starts, sizes, offsets = bags.starts, bags.sizes, weights.offsets
-    leaf_rows, bag_size = bags.leaf_rows, bags.bag_size
-    n_bags, (n_queries, n_times) = starts.shape[1] // bag_size, at.shape
+    offsets, (n_queries, n_times) = weights.offsets, at.shape
     n_blocks = max(1, -(-n_times // MAX_BLOCK))
     width = VECTOR * -(-n_times // (n_blocks * VECTOR))
     shape = (n_queries, n_blocks, width)
     between, within = np.zeros(shape), np.zeros(shape)
     influence, mean = np.zeros((target.time.shape[0], width)), np.empty(width)
-    moves = np.empty((bag_size, width))
+    moves = np.empty((bags.bag_size, width))
     for q in range(n_queries):
         row = slice(offsets[q], offsets[q + 1])
         ranks = weights.ranks[row]
         path = follow_curve(ranks, weights.values[row], target.event, cause, chosen)
+        of_query = Bags(bags.starts[q], bags.sizes[q], bags.leaf_rows, bags.bag_size)
         for block in range(n_blocks):
             times = at[q, block * width : (block + 1) * width]
             write_influence(ranks, path, target.time, times, influence)
-            for bag in range(n_bags):
-                for b in range(bag_size):
-                    start, size = starts[q, bag * bag_size + b], sizes[q, bag * bag_size + b]
-                    rows = leaf_rows[start : start + size]
-                    mean_over_leaf(rows, target.weight, influence, moves[b])
-                add_bag(moves, mean, n_bags, between[q, block], within[q, block])
-                keep_means(means, bag, q, block * width, mean)
+            variances = BagVariances(between[q, block], within[q, block])
+            kept = None if means is None else means[:, q, block * width : (block + 1) * width]
+            add_bags(of_query, target.weight, influence, moves, mean, variances, kept)
     n_columns = n_blocks * width
     return (
         between.reshape(n_queries, n_columns)[:, :n_times].copy(),
