@@ -98,8 +98,9 @@ class Confidence(BagReader[Confident, Confident]):
         errors = survival_errors(chunk, np.hstack([values, before, times]))
         of_level = np.maximum(errors[:, :n], errors[:, n : 2 * n])
         lower, upper = survival_interval(1.0 - self.levels[:n], self.width * of_level, censoring)
-        first = np.minimum(chunk.survival.first_at_most(upper), values)
-        last = np.maximum(chunk.survival.first_at_most(lower), values)
+        crossed = chunk.survival.first_at_most(np.hstack([upper, lower]))
+        first = np.minimum(crossed[:, :n], values)
+        last = np.maximum(crossed[:, n:], values)
         return Confident(solution, np.stack([first, last], axis=-1), errors[:, 2 * n :])
 
     def join(self, parts: list[Confident]) -> Confident:
