@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
 import sys
 from collections.abc import Iterable, Mapping
 
-import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -128,20 +128,21 @@ class SecurityMiddleware:
         parts: list[bytes] = []
         too_large, max_read = stated > self.max_bytes, DRAIN_FACTOR * self.max_bytes
         size, more = 0, stated <= max_read
-        with anyio.move_on_after(BODY_SECONDS) as reading:
-            while more and size <= max_read:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                part = message.get("body", b"")
-                size += len(part)
-                too_large = too_large or size > self.max_bytes
-                if too_large:
-                    parts.clear()
-                else:
-                    parts.append(part)
-                more = message.get("more_body", False)
-        if reading.cancelled_caught:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while more and size <= max_read:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    part = message.get("body", b"")
+                    size += len(part)
+                    too_large = too_large or size > self.max_bytes
+                    if too_large:
+                        parts.clear()
+                    else:
+                        parts.append(part)
+                    more = message.get("more_body", False)
+        except TimeoutError:
             text = f"the body was not complete after {BODY_SECONDS} seconds."
             return error_response(408, [Problem(text)], {"Connection": "close"})
         if too_large:
