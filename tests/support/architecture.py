@@ -32,7 +32,7 @@ LAYERS: tuple[dict[str, str], ...] = (
         "criteria.quantile criteria.variance",
     },
     {
-        "_working_model": "cox design fit transform",
+        "_working_model": "adaptive cox design fit ridge transform",
     },
     {
         "_survival": "curve_views curves equation incidence innermost interval_curves "

@@ -24,7 +24,8 @@ from cqrf._model.fit import count_levels
 from cqrf._model.fitted import Model
 from cqrf._runtime.threads import one_blas_thread
 from cqrf._working_model.design import Design, make_design, principal_components
-from cqrf._working_model.fit import FOLDS, fold_of_unit
+from cqrf._working_model.fit import fold_of_unit
+from cqrf._working_model.ridge import FOLDS
 
 SHARE = 0.5
 PENALTIES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # multiples of the total weight

@@ -16,7 +16,8 @@ from cqrf._model.settings import Settings
 from cqrf._model.share import BLOCK_ROWS, MOST_UNITS
 from cqrf._model.share import MOST_ROWS as SCORED_ROWS
 from cqrf._working_model.design import MOST_COLUMNS
-from cqrf._working_model.fit import FOLDS, MOST_ROWS
+from cqrf._working_model.fit import MOST_ROWS
+from cqrf._working_model.ridge import FOLDS
 
 # Mean rows of a leaf, as a share of the smallest node that may be split: leaves have all sizes
 # below it. Measured over criteria and node sizes.

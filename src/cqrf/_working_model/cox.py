@@ -121,14 +121,16 @@ def evaluate(rows: CoxRows, linear_predictor: Floats) -> Point:
     return Point(float(rows.weight[rows.events] @ of_events), risk, sums)
 
 
-def maximise(rows: CoxRows, matrix: Floats, penalty: float, start: Floats) -> Floats:
+def maximise(
+    rows: CoxRows, matrix: Floats, penalty: float, start: Floats, most_steps: int = MOST_STEPS
+) -> Floats:
     """Coefficients that maximise the penalised partial likelihood, from a start on."""
     if len(start) == 0:
         return start
     coefficients = start
     point = evaluate(rows, matrix @ coefficients)
     value = point.log_likelihood - penalty / 2 * coefficients @ coefficients
-    for _ in range(MOST_STEPS):
+    for _ in range(most_steps):
         step = _newton_step(rows, matrix, point, penalty, coefficients)
         for halving in range(MOST_HALVINGS):
             found = coefficients + step / 2**halving

@@ -41,10 +41,10 @@ class Design(NamedTuple):
 
     def matrix(self, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Values of all columns for rows given by their bins, codes of (n_features, n)."""
-        columns = np.empty((len(self.feature), codes.shape[1]))
-        for column, feature, values in zip(columns, self.feature, self.values, strict=True):
-            np.take(values, codes[feature], out=column)
-        return columns.T
+        matrix = np.empty((codes.shape[1], len(self.feature)))
+        for column, feature, values in zip(matrix.T, self.feature, self.values, strict=True):
+            column[:] = values[codes[feature]]
+        return matrix
 
     def scores(self, coefficients: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
         """Contribution of each bin to the linear predictor, shape (n_features, N_BINS)."""

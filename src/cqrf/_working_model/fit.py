@@ -1,12 +1,12 @@
 """Fitting the working model: penalty, cross-fitted linear predictors, slope, baseline hazard.
 
-1. Rows are split into FOLDS folds by sampling unit. The penalty is chosen from PENALTIES, multiples
-   of the number of rows, by the cross-validated partial likelihood (Verweij and van Houwelingen
-   1993).
+1. Rows are split into FOLDS folds by sampling unit. A ridge model is fitted, its penalty chosen by
+   cross-validation (:mod:`ridge`), and a second one that can leave columns out (:mod:`adaptive`);
+   the better of the two is taken.
 2. The linear predictor of a row comes from the model that was fitted without its fold, so that
    residuals do not contain the row's own noise.
 3. A Cox fit on these cross-fitted predictors gives the calibration slope, cut to [0, 1]: a model
-   without signal is shrunk to 0.
+   without signal is shrunk to 0. So is one that finds next to nothing in many events.
 4. The cumulative baseline hazard is Breslow's, on at most MOST_KNOTS of the event times.
 
 A table of more than MOST_ROWS rows is represented by a random sample of so many.
@@ -22,17 +22,20 @@ from numpy.typing import NDArray
 from cqrf._input.target import Target, time_order
 from cqrf._runtime.random import derive, draw_without_replacement
 from cqrf._runtime.threads import one_blas_thread
-from cqrf._working_model.cox import CoxRows, baseline_hazard, evaluate, make_rows, maximise
+from cqrf._working_model.adaptive import fit_adaptive
+from cqrf._working_model.cox import CoxRows, baseline_hazard, evaluate, maximise
 from cqrf._working_model.design import make_design, principal_components
+from cqrf._working_model.ridge import FOLDS, Part, Ridge, fit_ridge, make_parts
 from cqrf._working_model.transform import LARGEST, WorkingModel
 
-FOLDS = 5
-PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 MOST_ROWS = 20_000
 MOST_KNOTS = 512
 # With fewer rows or events no working model is fitted. 50 rows is also where max_samples="auto"
 # begins to draw more than half of the rows.
 FEWEST_ROWS, FEWEST_EVENTS = 50, 10
+# A model whose likelihood-ratio statistic is less than this for each event is no help to a forest:
+# among many events, noise alone seems to have some effect.
+LEAST_EXPLAINED = 0.005
 # Numbers of the seeds that the sample of rows and the folds derive theirs from: larger than that
 # of any tree or bag.
 SAMPLE_STREAM, FOLD_STREAM = 2**33, 2**34
@@ -104,68 +107,44 @@ def fit_working_model(rows: WorkingRows, n_levels: list[int], seed: int) -> Cros
 def _fit(rows: WorkingRows, n_levels: list[int], seed: int) -> CrossFit:
     design = make_design(rows.matrix, rows.codes, n_levels, rows.weight)
     order = time_order(rows.target.time, rows.target.event)
-    target, weight = rows.target.take(order), rows.weight[order]
-    matrix, directions = principal_components(design.matrix(rows.codes[:, order]))
-    whole = make_rows(target.time, target.event, weight, target.entry)
+    target, codes = rows.target.take(order), rows.codes[:, order]
     fold = fold_of_unit(rows.unit[order], seed)
-    penalty, of_folds = _cross_fit(whole, matrix, target, fold)
-    crossed = np.einsum("ij,ij->i", matrix, of_folds[fold.astype(np.intp)])
+    parts = make_parts(target, rows.weight[order], fold)
+    ridge = _fit_first(design.matrix(codes), parts)
+    design, ridge = fit_adaptive(design, ridge, parts, codes, n_levels)
+    whole = parts[FOLDS].rows
+    crossed = np.einsum("ij,ij->i", design.matrix(codes), ridge.coefficients[fold.astype(np.intp)])
     slope = _calibration_slope(whole, crossed)
-    coefficients = maximise(whole, matrix, penalty, of_folds.mean(axis=0))
 
-    def make_scores(its_coefficients: Floats) -> Floats:
-        if directions is not None:
-            its_coefficients = its_coefficients @ directions
-        scores = design.scores(slope * its_coefficients, len(n_levels))
+    def make_scores(coefficients: Floats) -> Floats:
+        scores = design.scores(slope * coefficients, len(n_levels))
         return np.clip(scores, -LARGEST, LARGEST)
 
     knots, hazards = _cumulative_hazard(whole, target, slope * crossed)
-    model = WorkingModel(make_scores(coefficients), knots, hazards, np.empty(0))
-    return CrossFit(model, np.array([make_scores(each) for each in of_folds]), seed)
+    *of_folds, of_all = map(make_scores, ridge.coefficients)
+    return CrossFit(WorkingModel(of_all, knots, hazards, np.empty(0)), np.array(of_folds), seed)
 
 
-def _cross_fit(
-    whole: CoxRows, matrix: Floats, target: Target, fold: NDArray[np.uint64]
-) -> tuple[float, Floats]:
-    """The best penalty, and coefficients of the models that leave each fold out.
-
-    Penalties are tried from the largest on, until the likelihood of the rows left out falls. A
-    model without events has coefficients 0.
-    """
-    weight, parts = whole.weight, []
-    for number in range(FOLDS):
-        kept = np.flatnonzero(fold != number)
-        part = target.take(kept)
-        rows = make_rows(part.time, part.event, weight[kept], part.entry)
-        parts.append((kept, rows))
-    best, best_score = PENALTIES[0] * float(weight.sum()), -np.inf
-    current = np.zeros((FOLDS, matrix.shape[1]))
-    coefficients = current.copy()
-    for multiple in PENALTIES:
-        score = 0.0
-        for k, (kept, rows) in enumerate(parts):
-            if len(rows.events):
-                # Copied each time: the copies of all folds at once would take much memory.
-                penalty = multiple * rows.weight.sum()
-                current[k] = maximise(rows, matrix[kept], penalty, current[k])
-            predicted = matrix @ current[k]
-            score += evaluate(whole, predicted).log_likelihood
-            score -= evaluate(rows, predicted[kept]).log_likelihood
-        if score <= best_score:
-            break
-        best, best_score = multiple * float(weight.sum()), score
-        coefficients = current.copy()
-    return best, coefficients
+def _fit_first(matrix: Floats, parts: list[Part]) -> Ridge:
+    """The ridge model of all columns; of their principal components if there are many."""
+    components, directions = principal_components(matrix)
+    ridge = fit_ridge(parts, components, np.ones((FOLDS + 1, components.shape[1])))
+    if directions is None:
+        return ridge
+    return ridge._replace(coefficients=ridge.coefficients @ directions)
 
 
 def _calibration_slope(whole: CoxRows, linear_predictor: Floats) -> float:
-    """Slope of a Cox fit on the linear predictor alone, cut to [0, 1]."""
+    """Slope of a Cox fit on the linear predictor alone, cut to [0, 1]; 0 if it explains little."""
     deviation = float(linear_predictor.std())
     if deviation < 1e-9:
         return 0.0
     column = (linear_predictor / deviation)[:, np.newaxis]
     slope = maximise(whole, column, 1e-6 * whole.weight.sum(), np.zeros(1))[0] / deviation
-    return float(np.clip(slope, 0.0, 1.0))
+    slope = float(np.clip(slope, 0.0, 1.0))
+    no_effect, effect = (evaluate(whole, each * linear_predictor) for each in (0.0, slope))
+    statistic = 2.0 * (effect.log_likelihood - no_effect.log_likelihood)
+    return slope if statistic >= LEAST_EXPLAINED * whole.weight[whole.events].sum() else 0.0
 
 
 def _cumulative_hazard(
