@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.spec import N_BINS
-from cqrf._working_model.design import CLIP, MOST_COLUMNS, Design
+from cqrf._working_model.design import CLIP, Design
 from cqrf._working_model.ridge import FOLDS, Floats, Part, Ridge, fit_part, fit_ridge
 
 HIGHEST_POWER = 3
+MOST_COLUMNS = 128
 SMALLEST = 0.1
 LEAST_GAIN = 8.0
 
