@@ -201,8 +201,9 @@ def test_errors_are_those_of_little_bags(case):
     residual = rows.residual * model.sign
     left = response - residual * at_row
     loss = model.smoothing
-    lost = loss.size(loss.grid.widths(HORIZON)[:, np.newaxis])[0]
-    assert lost > 0
+    queries = Queries(encode_all(model.effect, X))
+    lost = loss.sizes(model.effect, queries, loss.grid.widths(HORIZON)[:, np.newaxis], None)[:, 0]
+    assert (lost > 0).all()
     for q, weights in enumerate(rows.weights(X)):
         mass = weights @ residual**2
         ratio = weights @ (residual * left) / mass
@@ -214,7 +215,7 @@ def test_errors_are_those_of_little_bags(case):
             psi.append(v @ moved / mass)
         variances = BagVariances(*np.array([oracle.bag_variances(psi, 4)]).T)
         of_bags = float(standard_errors(variances, 20)[0])
-        expected = np.hypot(of_bags, BIAS_SHARE * lost)
+        expected = np.hypot(of_bags, BIAS_SHARE * lost[q])
         assert half_width[q] == pytest.approx(expected, rel=1e-7)
 
 

@@ -21,9 +21,10 @@ from cqrf._readers.reader import ArrayReader, Chunk, read_one
 from cqrf._survival.little_bags import standard_errors
 
 # Share of what averaging over neighbours takes from the difference of the arms' curves that counts
-# as an error of an effect, and factor of the errors of effects on quantiles. With them intervals of
-# 95 % covered about 95 % on average over simulations (benchmarks/effects.py).
-BIAS_SHARE, QUANTILE_FACTOR = 0.7, 1.4
+# as an error of an effect; less than 1, as these curves have errors of their own. And the factor of
+# the errors of effects on quantiles. With them intervals of 95 % covered about 95 % or more on
+# average over simulations (benchmarks/effects.py).
+BIAS_SHARE, QUANTILE_FACTOR = 0.75, 1.4
 # Half of the width of the window, in probability, over which the density at a quantile is taken.
 DENSITY_WINDOW = 0.1
 
@@ -93,8 +94,8 @@ def effect_errors(
 ) -> Floats:
     """Standard errors of effects, shape (n, n_outputs).
 
-    Little bags give the sampling error. The neighbours of x are not at x: the size of the bias that
-    this makes, the same for all x, is added in squares.
+    Little bags give the sampling error. The neighbours of x are not at x: a share of what averaging
+    over them takes from the difference of the arms' curves is added in squares.
     """
     size = magnitude(effects.table[:, 1:])
     factor = np.where(np.arange(effects.table.shape[1]) == 0, 1.0, size)
@@ -109,7 +110,7 @@ def effect_errors(
     errors = read_one(model.effect, queries, Errors(moves), n_jobs)
     loss = model.smoothing
     coefficients = target.until(model.falls).coefficients(loss.grid)
-    bias = loss.size(coefficients / size)
+    bias = loss.sizes(model.effect, queries, coefficients / size, n_jobs)
     return size * np.hypot(errors, BIAS_SHARE * bias)
 
 
