@@ -429,7 +429,7 @@ class TestBadInput:
     def test_what_only_a_person_would_mistake(self, forest, data):
         with pytest.raises(ValueError, match="events without times"):
             small().fit(data.X, data.y["event"])
-        with pytest.raises(ValueError, match="event is missing in row 0"):
+        with pytest.raises(ValueError, match=r"event is missing in row 0.*fill it with 0; else"):
             small().fit(data.X, np.column_stack([data.y["time"], np.full(300, np.nan)]))
         with pytest.raises(ValueError, match="horizon='year'"):
             forest.predict_mean(data.X, horizon="year")

@@ -4,9 +4,14 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cqrf import CensoredQuantileForest, UnidentifiedQuantileWarning, censored
+from cqrf.cli.notation import Notation
+from cqrf.cli.roles import GivenRoles
+from cqrf.cli.serve import read_outcomes
+from cqrf.cli.target_columns import Rows
 from support.commands import FAST, call, refused
 
 ROLES = ["--time", "days", "--event", "status"]
@@ -85,6 +90,37 @@ def test_one_cause_is_an_ordinary_event(folder, statuses, options, n_events):
     content = json.loads(done.stdout)
     assert (content["events"], content["causes"]) == (n_events, [])
     assert CensoredQuantileForest.load("one.cqrf").causes_ == ()
+
+
+@pytest.mark.parametrize("name", ["words", "codes"])
+def test_a_missing_value_may_mean_censored(folder, name):
+    table = pd.read_csv(f"{name}.csv")
+    gone = table["status"].isin(["alive", 0])
+    table.assign(status=table["status"].astype(object).where(~gone)).to_csv("gaps.csv", index=False)
+    message = refused("fit", "gaps.csv", *ROLES, "--force", "-o", "gaps.cqrf")
+    assert "is missing in" in message
+    assert "if a missing value means censored, give --censored ''" in message
+    call("fit", "gaps.csv", *ROLES, "--censored", "", *FAST, "--force", "-o", "gaps.cqrf")
+    found, expected = (CensoredQuantileForest.load(f"{each}.cqrf") for each in ("gaps", "words"))
+    if name == "codes":
+        expected = make_forest(make_table())
+    np.testing.assert_array_equal(
+        found.predict_incidence(table[["age", "dose"]], [50, 200]),
+        expected.predict_incidence(table[["age", "dose"]], [50, 200]),
+    )
+    assert "censored: ''" in call("info", "gaps.cqrf").stdout
+    # Later commands read it from the file.
+    assert pd.read_csv("gaps.csv")["status"].isna().any()
+    done = call("evaluate", "gaps.cqrf", "gaps.csv", "--json")
+    assert json.loads(done.stdout)["rows"] == len(table)
+    rows = Rows(pa.table(pd.read_csv("gaps.csv")), "gaps.csv", Notation())
+    served = read_outcomes(found, rows, GivenRoles())
+    np.testing.assert_array_equal(served["event"], ~gone)
+
+
+def test_a_missing_value_is_looked_for_where_it_means_censored(folder):
+    message = refused("fit", "words.csv", *ROLES, "--censored", "", "-o", "none.cqrf")
+    assert "never has the value ''" in message
 
 
 def test_counts_of_the_causes_are_named(folder):

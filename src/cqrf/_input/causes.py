@@ -176,7 +176,10 @@ def _read_codes(event: NDArray[Any], name: str = "event", first_row: int = 0) ->
         missing = np.isnan(event) if is_number else [is_missing(each) for each in event.tolist()]
         if np.any(missing):
             place = name_row(first_row + int(np.flatnonzero(missing)[0]))
-            raise ValueError(f"{name} is missing in {place}: drop such rows.")
+            raise ValueError(
+                f"{name} is missing in {place}: if that means censored, fill it with a value and "
+                "name this in censored(time, cause, censored=value); else drop such rows."
+            )
     if event.dtype.kind == "O" and all(isinstance(value, str) for value in event.tolist()):
         return event.astype(str)
     values = event.tolist() if event.dtype.kind == "O" else []

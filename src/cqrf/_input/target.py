@@ -362,7 +362,10 @@ def _read_event(event: NDArray[Any], first_row: int) -> NDArray[np.bool_]:
         ) from error
     if np.isnan(numbers).any():
         first = int(np.flatnonzero(np.isnan(numbers))[0])
-        raise ValueError(f"event is missing in {name_row(first_row + first)}: drop such rows.")
+        raise ValueError(
+            f"event is missing in {name_row(first_row + first)}: if that means censored, fill it "
+            "with 0; else drop such rows."
+        )
     broken = np.flatnonzero(np.floor(numbers) != numbers)
     if len(broken):
         raise ValueError(

@@ -207,7 +207,7 @@ def print_info(path: str, *, as_json: bool) -> None:
         "Trees": f"{info['trees']}, of {leaves:.0f} leaves on average",
         "Model": _word_working_model(info),
         "Settings": ", ".join(f"{n}={x!r}" for n, x in changed.items()) or "the defaults",
-        "Notes": ", ".join(f"{n}: {x}" for n, x in info["notes"].items()) or "none",
+        "Notes": ", ".join(f"{n}: {x or repr(x)}" for n, x in info["notes"].items()) or "none",
     }
     for title, line in lines.items():
         print(printable(f"{title:<9}{line}"))

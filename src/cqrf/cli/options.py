@@ -70,8 +70,8 @@ CensoredValue = Annotated[
     str | None,
     typer.Option(
         "--censored",
-        help="Value of that column that means censored; every other value is then a cause. "
-        "Default: 0.",
+        help="Value of that column that means censored, '' for an empty cell; every other value is "
+        "then a cause. Default: 0.",
         show_default=False,
     ),
 ]

@@ -98,7 +98,7 @@ class Roles(NamedTuple):
     def as_notes(self) -> dict[str, str]:
         """Roles that a model file keeps, so that later commands need not repeat them."""
         kept = ("time", "event", "event_value", "entry", "treatment", "lower", "censored")
-        return {name: value for name in kept if (value := getattr(self, name))}
+        return {name: value for name in kept if (value := getattr(self, name)) is not None}
 
     @property
     def target(self) -> TargetRoles:

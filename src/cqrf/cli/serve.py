@@ -142,7 +142,8 @@ def read_outcomes(forest: AnyForest, rows: Rows, given: GivenRoles) -> Any:
         return None
     causes = forest.causes_ if isinstance(forest, CensoredQuantileForest) else ()
     roles = Roles.from_notes(forest.notes_, given, causes).target
-    if not any((given.time, given.event, given.event_value, given.entry, given.censored)):
+    named = (given.time, given.event, given.event_value, given.entry, given.censored)
+    if all(name is None for name in named):
         names = [name for name in (roles.time, roles.event, roles.entry, roles.lower) if name]
         if any(name not in rows.table.column_names for name in names):
             return None
@@ -152,11 +153,12 @@ def read_outcomes(forest: AnyForest, rows: Rows, given: GivenRoles) -> Any:
 
 
 def lack_outcomes(rows: Rows, roles: TargetRoles) -> bool:
-    """Whether a row has no time or no event; of an interval, one end may be an empty cell."""
+    """Whether a row has no time or no event; an empty cell may be an end, or mean censored."""
     if roles.lower is not None:
         ends = (rows.table.column(name).is_null() for name in (roles.lower, roles.time))
         return bool(pc.any(pc.and_(*ends)).as_py())
-    needed = [name for name in (roles.time, roles.event) if name]
+    event = None if roles.censored == "" else roles.event
+    needed = [name for name in (roles.time, event) if name]
     return any(rows.table.column(name).null_count > 0 for name in needed)
 
 

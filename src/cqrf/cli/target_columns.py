@@ -51,7 +51,7 @@ class TargetRoles(NamedTuple):
     lower: str | None = None
     """Left ends of intervals, whose right ends are in the column ``time``."""
     censored: str | None = None
-    """Value of the event column that means censored; every other value is a cause."""
+    """Value of the event column that means censored, "" for a missing one; others are causes."""
     causes: tuple[Cause, ...] | None = None
     """Causes of the model that reads the table, which may lack some; none: it knows one kind."""
 
@@ -86,6 +86,8 @@ class Invalid(NamedTuple):
 
     rows: NDArray[np.bool_]
     problem: str
+    advice: str = ""
+    """What may be done but leave them out."""
 
 
 def take_valid(rows: Rows, roles: TargetRoles) -> tuple[Rows, str | None]:
@@ -119,7 +121,7 @@ def read_target_columns(rows: Rows, roles: TargetRoles) -> NDArray[np.void]:
         return censored(time, np.ones(len(time), bool), entry)
     meaning = _find_causes(rows, roles)
     if meaning is not None:
-        labels = as_text(rows.column(roles.event)).to_pylist()
+        labels = read_event_values(rows, roles).to_pylist()
         return join_causes(time, labels, entry, meaning)
     return censored(time, _events(rows, roles), entry)
 
@@ -236,10 +238,18 @@ def _read_written(column: pa.ChunkedArray, name: str, notation: Notation) -> pa.
     return column if found is None else found
 
 
+def read_event_values(rows: Rows, roles: TargetRoles) -> pa.ChunkedArray:
+    """Values of the event column; a missing one is "" if that means censored."""
+    labels = as_text(rows.column(str(roles.event)))
+    return pc.fill_null(labels, "") if roles.censored == "" else labels
+
+
 def _unreadable_events(rows: Rows, roles: TargetRoles) -> list[Invalid]:
     name = str(roles.event)
-    labels = as_text(rows.column(name))
-    found = [Invalid(_mask(labels.is_null()), _is_missing(name))]
+    labels = read_event_values(rows, roles)
+    can_name_censored = roles.event_value is None and roles.treatment is None
+    advice = "; if a missing value means censored, give --censored ''" if can_name_censored else ""
+    found = [Invalid(_mask(labels.is_null()), _is_missing(name), advice)]
     reads_causes = roles.censored is not None or bool(roles.causes)
     if roles.event_value is None and not reads_causes and rows.drops:
         values = [value for value in pc.unique(labels).to_pylist() if value is not None]
@@ -261,7 +271,7 @@ def _find_causes(rows: Rows, roles: TargetRoles) -> dict[str, Cause | None] | No
                 "of event, or the value of censored rows, when every other value is a cause."
             )
         return None
-    values = sorted(pc.unique(as_text(rows.column(name))).to_pylist())
+    values = sorted(pc.unique(read_event_values(rows, roles)).to_pylist())
     try:
         if roles.causes:
             return match_causes(values, roles.censored, roles.causes)
@@ -316,7 +326,7 @@ def _describe(invalid: Invalid, rows: Rows) -> str:
         counted = f"in {count(n, 'row')} (the first is {rows.place(first)})"
     option = "" if rows.drops is None else ", or give --drop-invalid"
     comma = "," if ", " in invalid.problem else ""
-    return f"{invalid.problem}{comma} {counted}: leave these rows out{option}."
+    return f"{invalid.problem}{comma} {counted}: leave these rows out{option}{invalid.advice}."
 
 
 def _is_missing(name: str) -> str:
