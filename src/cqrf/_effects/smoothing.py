@@ -5,8 +5,9 @@ takes away can be seen on a function that is estimated without the effect forest
 g(t | x) = S_1(t | x) - S_0(t | x) of the curves from the forests of the arms. With K g its average
 over the neighbours of x, by the weights a_i (W_i - e_i)^2 of the effect, the loss is g - K g. It is
 computed at training rows, out of bag. The size of the bias at x is the root mean square of the loss
-over the neighbours of x, K (g - K g)^2: large where the effect bends within the neighbourhoods of
-the forest, small where it does not. Targets are linear in the curve, and so are their losses.
+over the neighbours of x, the root of K (g - K g)^2: large where the effect bends within the
+neighbourhoods of the forest, small where it does not. Restricted means and survival probabilities
+are linear in the curve, and so are their losses.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""The adaptive model: a second ridge, on powers of the features, that can leave columns out.
+"""The adaptive model: a second ridge model, with powers of the features, that leaves columns out.
 
 A ridge penalty shrinks all columns alike. If few of many features have an effect, the noise of the
 others stays in the linear predictor; if an effect is curved, a line misses the curve. So:
 
 1. Numbers get columns of their squares and cubes, made orthogonal to lower powers. Features come in
    the order of their effects in the first ridge, as long as there are at most MOST_COLUMNS columns.
-2. One Newton step from the first ridge to that of these columns, with the same penalty, gives each
-   column a size: the standard deviation of what it adds to the linear predictor. All columns of a
-   category have one size.
+2. From the coefficients of the first ridge, and 0 for the powers, one Newton step of the ridge of
+   all these columns is taken, with the same penalty. The size of a column is the standard deviation
+   of what it then adds to the linear predictor. All columns of a category have one size.
 3. In the adaptive model the penalty of a column is divided by the square of its size, relative to
-   the largest (Zou 2006). Columns smaller than SMALLEST are left out.
+   the largest, as in the adaptive lasso (Zou 2006). Columns smaller than SMALLEST are left out.
 
-Each fold has sizes of its own, from the rows outside of it, so that the cross-validated likelihood
-tells whether the second model is better. It is taken if it gains LEAST_GAIN: noise can gain less.
+Sizes are found for each fold from the rows outside of it, so that the cross-validated likelihood
+tells whether the adaptive model is better. It is taken if it gains LEAST_GAIN: among many columns
+of noise some gain a little.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 1. Rows are split into FOLDS folds by sampling unit. A ridge model is fitted, its penalty chosen by
    cross-validation (:mod:`ridge`), and a second one that can leave columns out (:mod:`adaptive`);
-   the better of the two is taken.
+   the second is taken if it is clearly better.
 2. The linear predictor of a row comes from the model that was fitted without its fold, so that
    residuals do not contain the row's own noise.
 3. A Cox fit on these cross-fitted predictors gives the calibration slope, cut to [0, 1]: a model
-   without signal is shrunk to 0. So is one that finds next to nothing in many events.
+   without signal is shrunk to 0. So is one that explains less than LEAST_EXPLAINED.
 4. The cumulative baseline hazard is Breslow's, on at most MOST_KNOTS of the event times.
 
 A table of more than MOST_ROWS rows is represented by a random sample of so many.
@@ -33,8 +33,8 @@ MOST_KNOTS = 512
 # With fewer rows or events no working model is fitted. 50 rows is also where max_samples="auto"
 # begins to draw more than half of the rows.
 FEWEST_ROWS, FEWEST_EVENTS = 50, 10
-# A model whose likelihood-ratio statistic is less than this for each event is no help to a forest:
-# among many events, noise alone seems to have some effect.
+# A model whose likelihood-ratio statistic is below this share of the number of events is no help to
+# a forest: in a large table noise alone can have so small an effect.
 LEAST_EXPLAINED = 0.005
 # Numbers of the seeds that the sample of rows and the folds derive theirs from: larger than that
 # of any tree or bag.

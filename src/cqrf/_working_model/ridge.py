@@ -1,8 +1,8 @@
-"""Ridge models of a table and of its folds, with the penalty that predicts rows left out best.
+"""Ridge models of a table and of its folds, with a penalty chosen by cross-validation.
 
 Every model is fitted to all rows and, once for each fold, to the rows of the other folds. The
-penalty is one of PENALTIES, multiples of the weight of the rows, chosen by the cross-validated
-partial likelihood (Verweij and van Houwelingen 1993).
+penalty is one of PENALTIES, multiples of the weight of the rows: the last before the
+cross-validated partial likelihood (Verweij and van Houwelingen 1993) falls.
 
 Columns may have scales. Multiplying a column by a scale is the same as dividing its penalty by the
 square of the scale; a column of scale 0 is left out.
