@@ -314,7 +314,8 @@ def test_frames_and_equal_seeds():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"coverage": 1.0}, "coverage"),
+        ({"coverage": 1.0}, "coverage=1.0 must lie strictly between"),
+        ({"coverage": 0.0}, "coverage=0.0 must lie strictly between"),
         ({"method": "magic"}, "method"),
         ({"method": "fixed", "cutoff": np.inf}, "cutoff"),
         ({"cutoff": 1.0}, 'goes with method="fixed"'),

@@ -240,6 +240,18 @@ def test_late_rows_are_left_out_before_their_entry():
     assert shares[0.6] == pytest.approx(1 - 2 / 3 * 3 / 4)
 
 
+def test_a_share_is_never_above_one():
+    """G falls from 1 to 1/2 before the events, whose weight is then twice that of the risk set."""
+    rows = make_rows([1.5, 1.5], entry=[-np.inf, -np.inf], g=([1.0], [0.5]))
+    assert share_below_bounds(rows).max() == 1.0
+
+
+def test_thresholds_fall_from_one_to_zero_exclusive():
+    assert THRESHOLDS[0] == 0.999
+    assert THRESHOLDS[-1] == pytest.approx(0.005)
+    assert (np.diff(THRESHOLDS) < 0).all()
+
+
 def test_which_scores_are_used():
     rows = make_rows([1.0, 2.0], c=[3.0, 4.0])
     assert score_rows(rows, np.inf)[1] is None

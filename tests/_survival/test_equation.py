@@ -109,6 +109,7 @@ class Case:
 @pytest.mark.parametrize("method", METHODS)
 @given(Rows)
 @example([(1, True, 1), (1, False, 1), (2, False, 1)])  # the only event is tied
+@example([*[(1, True, 5)] * 3, (1, False, 5), (2, True, 1)])  # G of four neighbours is 0 at 1
 def test_candidates_are_the_distinct_times_up_to_the_last_event(method, rows):
     case = Case(rows)
     found = case.candidates(method)

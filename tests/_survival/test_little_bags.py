@@ -33,20 +33,22 @@ def survival_by_loops(weights, event, n_before):
     return s
 
 
-def influence_of(weights, event, n_before):
+def influence_of(weights, event, at):
+    """Influence on the curve at a time; row i has the time i."""
     n = len(weights)
     out = np.zeros((n, 1))
     ranks, time = np.arange(n, dtype=np.int32), np.arange(n, dtype=float)
     path = follow_survival(ranks, weights, event)
-    write_influence(ranks, path, time, np.array([n_before - 0.5]), out)
+    write_influence(ranks, path, time, np.array([at]), out)
     return out[:, 0]
 
 
+@pytest.mark.parametrize("behind", [0.0, 0.5], ids=["at a row", "between rows"])
 @pytest.mark.parametrize("n_before", [0, 1, 7, 19])
-def test_influence_is_the_derivative_of_the_curve(n_before):
+def test_influence_is_the_derivative_of_the_curve(n_before, behind):
     rng = np.random.default_rng(n_before)
     weights, event = rng.dirichlet(np.ones(20)), rng.uniform(size=20) < 0.6
-    found = influence_of(weights, event, n_before)
+    found = influence_of(weights, event, n_before - 1 + behind)
     for i in range(20):
         step = np.zeros(20)
         step[i] = 1e-6

@@ -667,9 +667,9 @@ def test_weights_are_finite_and_not_negative(bad):
     refuse("weights must be finite and not negative", weights=sparse.csr_array(weights))
 
 
-def test_a_row_of_zeros_is_named():
+def test_the_first_row_of_zeros_is_named():
     weights = np.full((4, 4), 0.25)
-    weights[2] = 0
+    weights[2:] = 0
     refuse("row 2 of weights sums to 0", weights=weights)
 
 
@@ -784,6 +784,8 @@ def test_times_and_events_are_checked():
     refuse("time is nan in row 1", time=[1.0, np.nan, 3.0, 4.0])
     refuse("found .*2.* in row 3", event=[1, 0, 1, 2])
     refuse("time has 3 rows but event has 4", time=[1.0, 2.0, 3.0])
+    for name in ("time", "event"):
+        refuse("give time and event, or lower and upper", **{name: None})
 
 
 def test_an_event_and_a_censoring_tied_at_the_end_hide_what_lies_beyond():
@@ -805,3 +807,13 @@ def test_duplicate_entries_of_a_sparse_matrix_add_up():
         solve_quantiles(doubled, *arguments), solve_quantiles(entries.toarray(), *arguments)
     )
     assert doubled.nnz == 4
+
+
+def test_only_the_root_rule_with_beran_reads_quantiles_off_curves():
+    QuantileSolver().check_reads_curves()
+    for choices in ({"censoring_survival": "km"}, {"solver": "argmin"}):
+        solver = QuantileSolver(**choices)
+        with pytest.raises(ValueError, match=r"with a working model reads .*_model=None\."):
+            solver.check_reads_curves()
+        with pytest.raises(ValueError, match=r'intervals reads .* and solver "root"\.$'):
+            solver.check_reads_curves("a forest of intervals")

@@ -224,6 +224,7 @@ def test_predictions_may_be_infinite():
         ([1.0, np.nan, 2.0], [2.0], "predicted values must not be NaN"),
         ([1.0, 2.0, 3.0], [[2.0]], "times must be a list of numbers"),
         ([1.0, 2.0, 3.0], [2.5, 1.5], "times must be in ascending order"),
+        ([1.0, 2.0, 3.0], [1.5, 1.5], "times must be in ascending order"),
     ],
 )
 def test_mistakes_are_named(predicted, times, said):

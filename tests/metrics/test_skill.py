@@ -18,3 +18,9 @@ def test_weights_of_training_rows_are_copies_of_them():
     expected = quantile_skill(censored(time[many], event[many]), test, predicted, [0.25, 0.5])
     assert found == pytest.approx(expected, abs=1e-12)
     assert found != pytest.approx(quantile_skill(y, test, predicted, [0.25, 0.5]), abs=1e-3)
+
+
+def test_where_the_baseline_is_perfect():
+    y = censored([3.0, 3.0], [True, True])
+    assert quantile_skill(y, y, [3.0, 3.0], 0.5) == 0.0
+    assert quantile_skill(y, y, [3.0, 3.5], 0.5) == -np.inf

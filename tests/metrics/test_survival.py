@@ -304,6 +304,17 @@ def test_test_times_beyond_all_training_times_are_no_error(data, forest):
     assert integrated == pytest.approx(scores[:2].mean(), abs=1e-12)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_at_the_horizon_itself_the_score_is_unknown(side):
+    """G falls to 0 there."""
+    sign = 1 if side == "right" else -1
+    y = censored(sign * np.array([1.0, 1.0, 2.0, 2.0]), [True, True, False, False])
+    times = sign * np.array([1.0, np.nextafter(2.0, 0.0), 2.0])
+    with pytest.warns(UserWarning, match="1 of 3 times lie beyond the horizon"):
+        scores = brier_score(y, y, np.full((4, 3), 0.5), times, censoring=side)
+    np.testing.assert_array_equal(scores, [0.25, 0.25, np.nan])
+
+
 def test_the_censoring_of_each_row_corrects_what_kaplan_meier_cannot():
     """Predictions that are wrong where most rows are censored: only the true G gives them back.
 
@@ -351,6 +362,7 @@ def test_a_single_level_gives_a_number(data, forest):
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 50))), "must be step curves"),
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 1)), [1.0]), "at least two"),
         (lambda y, c: integrated_brier_score(y, y, np.ones((5, 2)), [2.0, 1.0]), "ascending"),
+        (lambda y, c: integrated_brier_score(y, y, np.ones((5, 2)), [1.0, 1.0]), "ascending"),
         (lambda y, c: censored_quantile_loss(y, y, np.ones((5, 2)), [0.5]), r"shape \(5, 2\)"),
         (
             lambda y, c: censored_quantile_loss(y, y, np.ones((5, 1)), [0.5], censoring_survival=c),
