@@ -44,6 +44,7 @@ def passes(stream, leaves, n_train=N_TRAIN):
 
 def test_a_small_stream_by_hand():
     assert encode([[3, 3, 200], [0]]).tolist() == [3, 3, 0, 128 | 69, 1, 1, 0]
+    assert encode([[127], [128]]).tolist() == [1, 127, 1, 128, 1]
 
 
 @given(LEAVES)
@@ -88,6 +89,12 @@ def test_counts_have_to_be_those_of_the_stream(leaves):
 def test_what_no_leaf_is_written_as_is_refused(stream):
     assert not are_leaves(np.array(stream, np.uint8), 1, 1, N_TRAIN)
     assert not are_leaves(np.array(stream, np.uint8), 1, 2, N_TRAIN)
+
+
+def test_an_empty_leaf_is_refused_where_the_counts_fit():
+    assert not are_leaves(np.array([0], np.uint8), 1, 0, N_TRAIN)
+    assert not are_leaves(np.array([0, 2, 5, 1], np.uint8), 2, 2, N_TRAIN)
+    assert not are_leaves(np.array([2, 5, 1, 0], np.uint8), 2, 2, N_TRAIN)
 
 
 @pytest.mark.parametrize(

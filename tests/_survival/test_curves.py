@@ -131,13 +131,14 @@ def test_a_curve_whose_last_row_is_an_event_ends_at_zero_exactly():
 
 
 def test_rows_without_weight_change_nothing():
-    ranks = np.arange(3, dtype=np.int32)
-    event = np.array([True, True, False])
-    weight = np.array([0.4, 0.0, 0.6])
-    at_risk, survival, censoring_survival = np.empty(4), np.empty(3), np.empty(3)
+    """The last ones neither, where nothing is at risk."""
+    ranks = np.arange(5, dtype=np.int32)
+    event = np.array([True, True, False, True, False])
+    weight = np.array([0.4, 0.0, 0.6, 0.0, 0.0])
+    at_risk, survival, censoring_survival = np.empty(6), np.empty(5), np.empty(5)
     product_limit(ranks, weight, event, None, at_risk, survival, censoring_survival)
-    assert_allclose(survival, [0.6, 0.6, 0.6], **EXACT)
-    assert_allclose(censoring_survival, [1, 1, 0], **EXACT)
+    assert_allclose(survival, [0.6] * 5, **EXACT)
+    assert_allclose(censoring_survival, [1, 1, 0, 0, 0], **EXACT)
 
 
 def test_only_the_rows_of_a_query_enter_its_curve():
@@ -265,6 +266,13 @@ def test_calling_step_curves_calls_each_of_them_at_times_in_any_order(curves):
     assert values[0].tolist() == [0.2, 1.0, 1.0, 0.2, 1.0, 0.2, 1.0, 0.6, 0.2]
     assert values[1].tolist() == [0.7] * len(times)
     assert curves([]).shape == (3, 0)
+
+
+def test_each_curve_has_a_time_of_its_own(curves):
+    assert curves.each([1.0, 5.0, -2.0]).tolist() == [0.6, 0.7, 0.5]
+    for times in ([1.0, 5.0], [1.0, np.nan, -2.0]):
+        with pytest.raises(ValueError, match="3 numbers without NaN"):
+            curves.each(times)
 
 
 def test_joined_curves_are_the_curves_of_the_parts(curves):
