@@ -1,5 +1,6 @@
 """Calibration: against plain loops and lifelines, and right where the truth is known."""
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +9,7 @@ from lifelines import KaplanMeierFitter
 from scipy.stats import chi2
 
 from cqrf import CensoredQuantileForest, StepCurves, censored
-from cqrf._calibration.uniformity import LEVELS, estimate_share_below, transform
+from cqrf._calibration.uniformity import LEVELS, estimate_share_below, join_bins, transform
 from cqrf._input.target import Target
 from cqrf.calibration import assess_calibration, compare
 from cqrf.datasets import make_aft
@@ -116,6 +117,32 @@ def test_events_and_expected_events_equal_loops(censoring, late):
     assert found.p_value == pytest.approx(chi2.sf(statistic, len(events)))
 
 
+@pytest.mark.parametrize(
+    ("expected", "edges"),
+    [
+        ([5.0, 5.0, 5.0], [0.0, 0.1, 0.2, 0.3]),
+        ([4.5, 0.5, 5.0], [0.0, 0.2, 0.3]),
+        ([5.0, 5.0, 4.5], [0.0, 0.1, 0.3]),  # what remains joins the last
+        ([1.0, 1.0, 1.0], [0.0, 0.3]),
+    ],
+)
+def test_bins_are_joined_until_five_events_are_expected(expected, edges):
+    bins = np.array([0.0, 0.1, 0.2, 0.3])
+    found = join_bins(bins, np.array([1.0, 2.0, 4.0]), np.array(expected))
+    assert found[0].tolist() == edges
+    inside = [(bins[:-1] >= a) & (bins[:-1] < b) for a, b in pairwise(edges)]
+    assert found[1].tolist() == [np.array([1.0, 2.0, 4.0])[each].sum() for each in inside]
+    assert found[2].tolist() == [np.array(expected)[each].sum() for each in inside]
+
+
+def test_behind_an_estimate_of_0_no_row_tells_anything():
+    """The only row at risk has its event at .2; the others enter later."""
+    target = Target(np.array([0.2, 0.9, 0.9]), np.full(3, True), np.array([0.0, 0.5, 0.5]))
+    found = estimate_share_below(target, np.ones(3), 0.95)
+    assert found.n_rows.tolist() == [1.0] * 20 + [0.0] * 79
+    assert (found.below[19:] == 1).all()
+
+
 def test_few_rows_at_risk_judge_nothing():
     """Rows in [.3, 1] are few: what they show is drawn, but not judged."""
     rng = np.random.default_rng(0)
@@ -182,6 +209,19 @@ def test_levels_at_both_ends_are_judged_from_either_side(hundredths):
     judged = np.abs(right.observed - LEVELS)[right.is_known & ~np.isnan(right.observed)]
     assert right.distance == pytest.approx(judged.mean())
     assert left.distance == pytest.approx(right.distance)
+    # From the left U stands for 1 - U: a share below a level is the share above its mirror image.
+    for found, mirrored in (
+        (left.observed, right.observed),
+        (left.lower, right.upper),
+        (left.upper, right.lower),
+        (left.edges, right.edges),
+    ):
+        np.testing.assert_allclose(found, 1 - mirrored[::-1], atol=1e-12)
+    assert left.events.tolist() == right.events[::-1].tolist()
+    assert left.expected.tolist() == right.expected[::-1].tolist()
+    seen = ~np.isnan(left.observed)
+    assert (left.lower <= left.observed + 1e-12)[seen].all()
+    assert (left.observed <= left.upper + 1e-12)[seen].all()
 
 
 @pytest.mark.parametrize("n", [1, 5, 40, 200])
@@ -218,10 +258,44 @@ def test_the_result_prints_in_one_line_and_as_a_picture():
     assert page.find("figcaption").text == text
     pale, solid = (line.get("points").split() for line in page.iter(f"{svg}polyline"))
     assert (len(pale), len(solid)) == (30, 30)
+    place = [f"{180 * x:.1f},{180 - 180 * y:.1f}" for x, y in zip(LEVELS, found.observed)]
+    assert pale == solid == place[:30]
+    picture = page.find(f"{svg}svg")
+    assert [picture.get(name) for name in ("width", "height")] == ["182", "182"]
+    assert picture.get("viewBox") == "-1 -1 182 182"  # the frame of 180, and a line around it
     hidden = compare(Target(np.full(9, 0.004), np.full(9, False)), np.ones(9), **OPTIONS)
     assert repr(hidden) == "Calibration(9 rows: too many are censored to judge any level)"
     ElementTree.fromstring(hidden._repr_html_())
     assert np.isnan([hidden.distance, hidden.p_value, hidden.known_from, hidden.known_to]).all()
+
+
+def same_steps(n, times, values):
+    offsets = np.arange(n + 1) * len(times)
+    return StepCurves(offsets, np.tile(times, n), np.tile(values, n), np.ones(n))
+
+
+def test_at_a_step_levels_are_drawn_between_its_ends():
+    """S falls from .8 to .3 at 2; a censored row has had the step, from the left it has not."""
+    curves = same_steps(400, [1.0, 2.0, 3.0], [0.8, 0.3, 0.0])
+    event = np.arange(400) < 300
+    for censoring, ends, at_censoring in (("right", (0.2, 0.7), 0.7), ("left", (0.3, 0.8), 0.8)):
+        moved = transform(curves, Target(np.full(400, 2.0), event), censoring)
+        np.testing.assert_array_equal(moved.event, event)
+        drawn = moved.time[event]
+        assert (drawn.min(), drawn.max()) == pytest.approx(ends, abs=0.01)
+        assert drawn.mean() == pytest.approx(sum(ends) / 2, abs=0.03)
+        assert moved.time[~event] == pytest.approx(at_censoring)
+
+
+def test_an_event_at_the_last_step_or_behind_a_curve_that_ends_at_0_stays_one():
+    time, event = np.array([2.0, 2.5]), np.array([True, True])
+    open_end, ended = (same_steps(2, [1.0, 2.0], [0.5, last]) for last in (0.25, 0.0))
+    assert transform(open_end, Target(time, event)).event.tolist() == [True, False]
+    assert transform(ended, Target(time, event)).event.tolist() == [True, True]
+    first = Target(np.array([1.0, 0.5]), event)
+    assert transform(ended, first, "left").event.tolist() == [True, True]
+    begins = StepCurves(np.array([0, 1, 2]), np.ones(2), np.zeros(2), np.full(2, 0.5))
+    assert transform(begins, first, "left").event.tolist() == [True, False]
 
 
 def test_an_event_beyond_the_end_of_a_curve_is_censored_there():
