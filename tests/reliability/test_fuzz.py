@@ -261,21 +261,34 @@ def make_files_of_other_outcomes(folder, frame, rng):
     y = censored(time, rng.integers(0, 3, n))
     few = {"n_estimators": 4, "random_state": 0, "min_samples_leaf": 2}
     CensoredQuantileForest(**few).fit(frame, y).save(folder / "causes.cqrf")
+    late = censored(time, rng.integers(0, 3, n), time * rng.choice([0.0, 0.5], n))
+    bags = CensoredQuantileForest(**few, bag_size=2)
+    bags.fit(frame, late, sample_weight=rng.random(n)).save(folder / "bags.cqrf")
     lower = np.where(rng.random(n) < 0.3, time, time * rng.choice([0.2, 0.8], n))
     upper = np.where(rng.random(n) < 0.2, np.inf, time)
+    y = interval(np.minimum(lower, upper), upper)
     for name in (None, "cox"):
         forest = CensoredQuantileForest(**few, working_model=name)
-        forest.fit(frame, interval(np.minimum(lower, upper), upper)).save(folder / f"{name}.cqrf")
+        forest.fit(frame, y, groups=np.arange(n) // 2).save(folder / f"{name}.cqrf")
         paths.append(folder / f"{name}.cqrf")
-    return [folder / "causes.cqrf", *paths]
+    return [folder / "causes.cqrf", folder / "bags.cqrf", *paths]
 
 
 def make_files_of_several_forests(folder, frame, y):
     """Those of a conformal and of two treatment forests: class, kind of file, bytes."""
     few = {"n_estimators": 6, "random_state": 0, "n_jobs": 1}
-    forest = CensoredQuantileForest(**few)
-    ConformalForest(forest, random_state=0).fit(frame, y).save(folder / "conformal.cqrf")
-    files = [(ConformalForest, CONFORMAL_FILE, (folder / "conformal.cqrf").read_bytes())]
+    forest, files = CensoredQuantileForest(**few), []
+    late = censored(y["time"], y["event"], y["time"] * np.where(np.arange(len(y)) < 30, 0.5, 0))
+    known = np.where(y["event"], 2 * y["time"].max(), y["time"])
+    for choices, target, censoring_time in (
+        ({}, y, None),
+        ({"censoring_forest": forest}, late, None),  # scores by threshold
+        ({"method": "fixed", "cutoff": 1.0}, y, known),  # weights of queries
+    ):
+        conformal = ConformalForest(forest, random_state=0, **choices)
+        conformal.fit(frame, target, censoring_time).save(folder / "conformal.cqrf")
+        data = (folder / "conformal.cqrf").read_bytes()
+        files.append((ConformalForest, CONFORMAL_FILE, data))
     nuisance = CensoredQuantileForest(n_estimators=12)
     for propensity in (None, 0.5):
         effects = CensoredTreatmentForest(
