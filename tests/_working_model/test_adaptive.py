@@ -102,21 +102,37 @@ def test_sizes_are_relative_to_the_largest():
     np.testing.assert_array_equal(relative_sizes(np.zeros(3)), np.zeros(3))
 
 
-def test_features_come_by_their_effects_up_to_a_number_of_columns(monkeypatch):
+def test_numbers_get_powers_if_there_are_not_too_many_columns_then(monkeypatch):
     weight = np.ones(300)
     design, codes, n_levels = make_mixed_design(weight)
-    effects = np.array([3.0, 1.0, 2.0])[design.feature]
     shares = bin_shares(codes, weight)
-    wider, source = add_powers(design, effects, shares, n_levels)
+    wider, source = add_powers(design, shares, n_levels)
     # Powers stand behind the columns of their feature.
-    assert wider.feature.tolist() == [*[0] * 3, *[2] * 4, *[1] * 5]
-    assert source.tolist() == [0, -1, -1, 6, 7, -1, -1, 1, 2, 3, 4, 5]
-    np.testing.assert_array_equal(wider.values[source >= 0], design.values[source[source >= 0]])
+    assert wider.feature.tolist() == [*[0] * 3, *[1] * 5, *[2] * 4]
+    assert source.tolist() == [0, -1, -1, 1, 2, 3, 4, 5, 6, 7, -1, -1]
+    np.testing.assert_array_equal(wider.values[source >= 0], design.values)
+    np.testing.assert_array_equal(wider.values[1:3], powers(design.values[0], shares[0]))
+    monkeypatch.setattr(adaptive_module, "MOST_COLUMNS", 12)
+    assert len(add_powers(design, shares, n_levels)[0].feature) == 12
     monkeypatch.setattr(adaptive_module, "MOST_COLUMNS", 11)
-    fewer, _ = add_powers(design, effects, shares, n_levels)
-    assert fewer.feature.tolist() == [*[0] * 3, *[2] * 4]
-    none, _ = add_powers(design, 0 * effects, shares, n_levels)
-    assert len(none.feature) == 0
+    same, source = add_powers(design, shares, n_levels)
+    assert same is design
+    assert source.tolist() == list(range(8))
+
+
+def test_too_many_columns_keep_the_first_ridge(monkeypatch):
+    def location(X):
+        return 3 * X[:, 0]
+
+    rows = make_rows(location, n_features=40)
+    assert len(fit_both(rows)[1][0].feature) == 120
+    monkeypatch.setattr(adaptive_module, "MOST_COLUMNS", 40)  # without powers
+    _, chosen = fit_both(rows)
+    assert len(chosen[0].feature) == 40
+    assert np.mean(chosen[1].coefficients[FOLDS] == 0) > 0.2
+    monkeypatch.setattr(adaptive_module, "MOST_COLUMNS", 39)
+    first, chosen = fit_both(rows)
+    assert chosen[1] is first[1]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -16,7 +16,6 @@ from cqrf._model.settings import Settings
 from cqrf._model.share import BLOCK_ROWS, MOST_UNITS
 from cqrf._model.share import MOST_ROWS as SCORED_ROWS
 from cqrf._working_model.adaptive import HIGHEST_POWER
-from cqrf._working_model.adaptive import MOST_COLUMNS as MOST_ADAPTIVE_COLUMNS
 from cqrf._working_model.design import MOST_COLUMNS
 from cqrf._working_model.fit import MOST_ROWS
 from cqrf._working_model.ridge import FOLDS
@@ -145,9 +144,8 @@ def _working_fit(n: int, n_features: int) -> float:
     which features have missing values, is not known.
     """
     column = 8 * min(n, MOST_ROWS)
-    n_columns = max(
-        min(n_features, MOST_COLUMNS), min(HIGHEST_POWER * n_features, MOST_ADAPTIVE_COLUMNS)
-    )
+    with_powers = HIGHEST_POWER * n_features
+    n_columns = with_powers if with_powers <= MOST_COLUMNS else min(n_features, MOST_COLUMNS)
     scores = (FOLDS + 3) * 8 * N_BINS * n_features
     # More columns are replaced by principal components, from a copy of them.
     replacing = 2 * column * n_features if n_features > MOST_COLUMNS else 0

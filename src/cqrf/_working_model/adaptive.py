@@ -3,8 +3,9 @@
 A ridge penalty shrinks all columns alike. If few of many features have an effect, the noise of the
 others stays in the linear predictor; if an effect is curved, a line misses the curve. So:
 
-1. Numbers get columns of their squares and cubes, made orthogonal to lower powers. Features come in
-   the order of their effects in the first ridge, as long as there are at most MOST_COLUMNS columns.
+1. Numbers get columns of their squares and cubes, made orthogonal to lower powers, unless there are
+   more than MOST_COLUMNS then. A design with more than these without powers has no adaptive model:
+   to choose columns by the outcome of all rows would make the cross-validation too favourable.
 2. From the coefficients of the first ridge, and 0 for the powers, one Newton step of the ridge of
    all these columns is taken, with the same penalty. The size of a column is the standard deviation
    of what it then adds to the linear predictor. All columns of a category have one size.
@@ -22,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cqrf._forest.spec import N_BINS
-from cqrf._working_model.design import CLIP, Design
+from cqrf._working_model.design import CLIP, MOST_COLUMNS, Design
 from cqrf._working_model.ridge import FOLDS, Floats, Part, Ridge, fit_part, fit_ridge
 
 HIGHEST_POWER = 3
-MOST_COLUMNS = 128
 SMALLEST = 0.1
 LEAST_GAIN = 8.0
 
@@ -40,11 +40,10 @@ def fit_adaptive(
     codes : (n_features, n), bins in time order
     n_levels : number of levels of each feature, 0 for a number
     """
-    if not ridge.coefficients[FOLDS].any():
+    if len(design.feature) > MOST_COLUMNS or not ridge.coefficients[FOLDS].any():
         return design, ridge
     shares = bin_shares(codes, parts[FOLDS].rows.weight)
-    effects = column_sizes(design, ridge.coefficients[FOLDS], shares, design.feature)
-    wider, source = add_powers(design, effects, shares, n_levels)
+    wider, source = add_powers(design, shares, n_levels)
     matrix = wider.matrix(codes)
     groups = number_groups(wider, n_levels)
     unscaled = np.ones(len(groups))
@@ -99,32 +98,25 @@ def number_groups(design: Design, n_levels: list[int]) -> NDArray[np.intp]:
 
 
 def add_powers(
-    design: Design, effects: Floats, shares: Floats, n_levels: list[int]
+    design: Design, shares: Floats, n_levels: list[int]
 ) -> tuple[Design, NDArray[np.intp]]:
-    """Columns of the features with the largest effects, and powers of those that are numbers.
+    """The design with powers of the numbers behind their columns, if it is not too large then.
 
     The second array has the position of each column in the first design, -1 for powers.
-
-    effects : (n_columns,), size of the effect of the feature of each column
     """
     features: list[int] = []
     columns: list[Floats] = []
     source: list[int] = []
-    effect_of = np.zeros(len(n_levels))
-    effect_of[design.feature] = effects
-    for feature in np.argsort(-effect_of, kind="stable"):
+    for feature in np.unique(design.feature).tolist():
         its_own = np.flatnonzero(design.feature == feature)
-        its_powers = []
-        if n_levels[feature] == 0 and len(its_own):
-            its_powers = powers(design.values[its_own[0]], shares[feature])
-        n_columns = len(its_own) + len(its_powers)
-        if effect_of[feature] <= 0 or len(columns) + n_columns > MOST_COLUMNS:
-            break
-        features += [feature] * n_columns
+        is_number = n_levels[feature] == 0
+        its_powers = powers(design.values[its_own[0]], shares[feature]) if is_number else []
+        features += [feature] * (len(its_own) + len(its_powers))
         columns += [*design.values[its_own], *its_powers]
         source += [*its_own, *[-1] * len(its_powers)]
-    values = np.array(columns).reshape(-1, N_BINS)
-    return Design(np.array(features, np.intp), values), np.array(source, np.intp)
+        if len(columns) > MOST_COLUMNS:
+            return design, np.arange(len(design.feature))
+    return Design(np.array(features, np.intp), np.array(columns)), np.array(source, np.intp)
 
 
 def powers(column: Floats, share: Floats) -> list[Floats]:
