@@ -104,7 +104,9 @@ def fit_part(
     coefficients = np.zeros(len(scale))
     used = np.flatnonzero(scale)
     if len(part.rows.events) and len(used):
-        columns = matrix[np.ix_(part.kept, used)]
+        columns = np.take(matrix, part.kept, axis=0)
+        if len(used) < len(scale):
+            columns = np.take(columns, used, axis=1)
         columns *= scale[used]
         penalty = multiple * part.rows.weight.sum()
         found = maximise(part.rows, columns, penalty, start[used] / scale[used], most_steps)
