@@ -262,7 +262,7 @@ class CensoredQuantileForest(
         >>> X, y, _, _ = datasets.make_aft(300, random_state=0)
         >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X[:200], y[:200])
         >>> round(forest.score(X[200:], y[200:]), 1)
-        0.4
+        0.5
         """
         queries = self._queries(X)
         predicted = self._quantiles(queries, self.model_.score_levels, "clip")
@@ -282,7 +282,7 @@ class CensoredQuantileForest(
         >>> X, y, _, _ = datasets.make_aft(200, random_state=0)
         >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
         >>> round(forest.score_oob(), 1)
-        0.4
+        0.5
         """
         check_is_fitted(self)
         predicted = self.predict_oob(self.model_.score_levels, unidentified="clip")

@@ -16,7 +16,6 @@ from cqrf._model.share import (
     ScoredCurves,
     best_share,
 )
-from cqrf.datasets import make_sine
 from cqrf.metrics.ipcw import read_evaluation_rows
 
 N = 60
@@ -144,11 +143,21 @@ def make_proportional(n=200, seed=0):
     return X, censored(np.minimum(latent, end), latent <= end)
 
 
+def make_interaction(n=400, seed=0):
+    """The effect of the second feature changes its sign with the first: the model is wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    latent = np.exp(X[:, 0] + 3 * X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n))
+    end = rng.exponential(5.0, n)
+    return X, censored(np.minimum(latent, end), latent <= end)
+
+
 def test_the_root_takes_part_where_the_model_is_right_and_not_where_it_is_wrong():
     for seed in range(3):
         assert fit(*make_proportional(seed=seed)).working.root_share > 0.2
-        wrong = make_sine(400, random_state=seed)
-        assert fit(wrong.X, wrong.y).working.root_share < 0.1
+        wrong = fit(*make_interaction(seed=seed)).working
+        assert wrong.scores.any()
+        assert wrong.root_share < 0.1
 
 
 def test_the_share_is_that_of_halves_of_the_trees(monkeypatch):

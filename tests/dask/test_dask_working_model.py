@@ -146,7 +146,7 @@ def test_the_root_has_the_same_share(is_weighted, client):
     """Where hazards are almost proportional, the working model's own curve takes part."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 4))
-    scale = np.exp(-0.5 * X.sum(axis=1) - 0.5 * np.abs(X[:, 0]))
+    scale = np.exp(-0.5 * X.sum(axis=1) - 0.7 * X[:, 0] * X[:, 1])
     time, end = rng.exponential(scale), rng.exponential(2.0, 1200)
     y = censored(np.minimum(time, end), time <= end)
     weight = np.where(np.arange(1200) % 7, 1.5, 0.0) if is_weighted else None

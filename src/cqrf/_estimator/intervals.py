@@ -58,8 +58,8 @@ class IntervalMethods(PredictionMethods):
         >>> y = interval(time // 1, time // 1 + 1)  # known to the unit
         >>> forest = CensoredQuantileForest(n_estimators=20, random_state=0).fit(X, y)
         >>> forest.predict_quantile_bounds(X[:2]).round(1)
-        array([[3. , 3.6],
-               [1. , 1.3]])
+        array([[3. , 3. ],
+               [1. , 1.4]])
         """
         levels, is_scalar = read_levels(quantiles)
         chosen = self.unidentified if unidentified is None else unidentified
