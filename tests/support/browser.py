@@ -157,8 +157,13 @@ class Browser:
             time.sleep(0.02)
 
     def settle(self):
-        """Wait until what has changed is drawn."""
+        """Wait until what has changed is drawn, and colors do not change any more."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.run(
+            "Promise.allSettled(document.getAnimations()"
+            ".filter(each => each instanceof CSSTransition)"
+            ".map(each => each.finished)).then(() => 0)"
+        )
 
     def complaints(self):
         """Errors and warnings of the console, policy violations, exceptions."""
